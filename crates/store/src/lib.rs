@@ -1,0 +1,49 @@
+//! The only SQL in Stile.
+//!
+//! [`Store`] is what the engine sees: batches in, an answer for each item out, one database
+//! transaction per call. Two implementations stand behind it, [`postgres`] for clusters and
+//! [`sqlite`] for one machine with nothing installed, and one conformance suite
+//! (`tests/conformance`) runs every behaviour on both.
+//!
+//! # The fence
+//!
+//! Every write of a lane's holder begins by updating the lane's row `WHERE owner_incarnation =
+//! mine AND fencing_token = mine`. Zero rows: somebody else holds the lane now, and nothing is
+//! written. One row: its lock keeps any takeover out until the commit. In each implementation that
+//! statement lives in `fence.rs` and is the only one that yields a `Fenced` value, whose methods
+//! are the only functions that write what belongs to a lane; a write that does not hold the lane's
+//! row does not compile. From outside this crate the same holds by way of [`Claim`], which only an
+//! acquisition yields:
+//!
+//! ```
+//! use stile_store::Claim;
+//! fn fenced_write(claim: Claim) -> stile_domain::Lane { claim.lane() }
+//! ```
+//!
+//! ```compile_fail,E0451
+//! use stile_store::{Claim, FencingToken};
+//! fn forged(real: Claim) -> Claim { Claim { token: FencingToken(99), ..real } }
+//! ```
+//!
+//! # What is deliberately absent
+//!
+//! No client clock: every time that is compared or stored comes from the database. No network
+//! call and no signature inside a transaction. No session state, so that a pooler between Stile
+//! and PostgreSQL does no harm.
+
+mod error;
+mod mark_rules;
+mod open;
+pub mod postgres;
+pub mod sqlite;
+mod store;
+mod types;
+
+pub use error::StoreError;
+pub use open::{OpenOptions, open};
+pub use store::Store;
+pub use types::{
+    Acquisition, Advance, AllocationKey, Binding, Claim, FencingToken, HeldLane, HoldFilter, HoldPage,
+    LaneSurvey, LaneView, Mark, MarkOutcome, MarkVerdict, NewHold, Owner, Refusal, Renewal,
+    SchemaReport, Takeover,
+};

@@ -1,0 +1,190 @@
+//! Acquire, take, renew, release.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use stile_domain::{Holder, Lane};
+use tokio_postgres::types::Type;
+
+use super::rows::{self, LaneColumns};
+use super::session::Sessions;
+use crate::{Acquisition, Claim, HeldLane, Owner, Renewal, StoreError};
+
+/// Lanes renewed by one statement. Short statements hold few locks for a short time.
+const RENEWAL_CHUNK: usize = 500;
+
+pub(super) async fn acquire(
+    sessions: &Sessions,
+    holder: &Holder,
+    lanes: &[Lane],
+    lease: Duration,
+) -> Result<Vec<Acquisition>, StoreError> {
+    let columns = LaneColumns::of(lanes.iter().copied());
+    let held = sessions
+        .within(StoreError::CommitUnknown, async {
+            let transaction = sessions.begin().await?;
+            let rows = transaction
+                .query(
+                    include_str!("sql/acquire.sql"),
+                    &[
+                        &columns.chains,
+                        &columns.signers,
+                        &holder.node.0,
+                        &holder.incarnation.0,
+                        &holder.url,
+                        &rows::seconds(lease),
+                    ],
+                )
+                .await?;
+            transaction.commit().await?;
+            held_lanes(&rows, holder)
+        })
+        .await?;
+    let mut held: HashMap<Lane, HeldLane> =
+        held.into_iter().map(|lane| (lane.claim.lane, lane)).collect();
+    let others: Vec<Lane> =
+        lanes.iter().copied().filter(|lane| !held.contains_key(lane)).collect();
+    let mut owners = owners(sessions, &others).await?;
+    lanes
+        .iter()
+        .map(|lane| match (held.remove(lane), owners.remove(lane)) {
+            (Some(held), _) => Ok(Acquisition::Held(held)),
+            (None, Some(owner)) => Ok(Acquisition::Other(owner)),
+            (None, None) => Err(StoreError::Internal(format!("the row of {lane} is gone"))),
+        })
+        .collect()
+}
+
+pub(super) async fn take_own(
+    sessions: &Sessions,
+    holder: &Holder,
+    lease: Duration,
+) -> Result<Vec<HeldLane>, StoreError> {
+    sessions
+        .within(StoreError::CommitUnknown, async {
+            let transaction = sessions.begin().await?;
+            let rows = transaction
+                .query(
+                    include_str!("sql/take_own.sql"),
+                    &[
+                        &holder.node.0,
+                        &holder.incarnation.0,
+                        &holder.url,
+                        &rows::seconds(lease),
+                    ],
+                )
+                .await?;
+            transaction.commit().await?;
+            held_lanes(&rows, holder)
+        })
+        .await
+}
+
+pub(super) async fn take_expired(
+    sessions: &Sessions,
+    holder: &Holder,
+    lease: Duration,
+    limit: u32,
+) -> Result<Vec<HeldLane>, StoreError> {
+    sessions
+        .within(StoreError::CommitUnknown, async {
+            let transaction = sessions.begin().await?;
+            let rows = transaction
+                .query(
+                    include_str!("sql/take_expired.sql"),
+                    &[
+                        &holder.node.0,
+                        &holder.incarnation.0,
+                        &holder.url,
+                        &rows::seconds(lease),
+                        &i64::from(limit),
+                    ],
+                )
+                .await?;
+            transaction.commit().await?;
+            held_lanes(&rows, holder)
+        })
+        .await
+}
+
+pub(super) async fn renew(
+    sessions: &Sessions,
+    claims: &[Claim],
+    lease: Duration,
+) -> Result<Vec<Renewal>, StoreError> {
+    let mut renewed = HashSet::with_capacity(claims.len());
+    let mut sorted = claims.to_vec();
+    sorted.sort_unstable_by_key(|claim| claim.lane);
+    for chunk in sorted.chunks(RENEWAL_CHUNK) {
+        renewed.extend(touch(sessions, include_str!("sql/renew.sql"), chunk, Some(lease)).await?);
+    }
+    let rest: Vec<Lane> =
+        claims.iter().map(|claim| claim.lane).filter(|lane| !renewed.contains(lane)).collect();
+    let mut owners = owners(sessions, &rest).await?;
+    Ok(claims
+        .iter()
+        .map(|claim| match owners.remove(&claim.lane) {
+            Some(owner) if owner.token != claim.token || owner.incarnation != claim.incarnation => {
+                Renewal::Fenced(owner)
+            }
+            Some(_) => Renewal::Skipped,
+            None => Renewal::Renewed,
+        })
+        .collect())
+}
+
+pub(super) async fn release(
+    sessions: &Sessions,
+    claims: &[Claim],
+) -> Result<Vec<bool>, StoreError> {
+    let mut released = HashSet::with_capacity(claims.len());
+    for chunk in claims.chunks(RENEWAL_CHUNK) {
+        released.extend(touch(sessions, include_str!("sql/release.sql"), chunk, None).await?);
+    }
+    Ok(claims.iter().map(|claim| released.contains(&claim.lane)).collect())
+}
+
+/// Renews or releases one chunk; answers with the lanes that were still ours.
+async fn touch(
+    sessions: &Sessions,
+    sql: &'static str,
+    claims: &[Claim],
+    lease: Option<Duration>,
+) -> Result<Vec<Lane>, StoreError> {
+    let Some(any) = claims.first() else { return Ok(Vec::new()) };
+    let columns = LaneColumns::of(claims.iter().map(|claim| claim.lane));
+    let tokens: Vec<i64> = claims.iter().map(|claim| claim.token.0).collect();
+    sessions
+        .within(StoreError::CommitUnknown, async {
+            let transaction = sessions.begin().await?;
+            let lease_seconds = lease.map(rows::seconds);
+            let mut params: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
+                vec![&columns.chains, &columns.signers, &tokens, &any.incarnation.0];
+            if let Some(seconds) = &lease_seconds {
+                params.push(seconds);
+            }
+            let rows = transaction.query(sql, &params).await?;
+            transaction.commit().await?;
+            rows.iter().map(rows::lane).collect()
+        })
+        .await
+}
+
+fn held_lanes(rows: &[tokio_postgres::Row], holder: &Holder) -> Result<Vec<HeldLane>, StoreError> {
+    rows.iter().map(|row| rows::held_lane(row, holder.incarnation)).collect()
+}
+
+/// Who holds these lanes.
+async fn owners(sessions: &Sessions, lanes: &[Lane]) -> Result<HashMap<Lane, Owner>, StoreError> {
+    if lanes.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let columns = LaneColumns::of(lanes.iter().copied());
+    let rows = sessions
+        .read(
+            include_str!("sql/lane_rows.sql"),
+            &[(&columns.chains, Type::INT8_ARRAY), (&columns.signers, Type::BYTEA_ARRAY)],
+        )
+        .await?;
+    rows.iter().map(|row| Ok((rows::lane(row)?, rows::owner(row)?))).collect()
+}

@@ -1,0 +1,82 @@
+//! What needs no lease: callers' marks on their own holds, pause and resume.
+
+use std::collections::HashMap;
+
+use stile_domain::{Hold, HoldId, Lane};
+use uuid::Uuid;
+
+use super::read;
+use super::rows::{self, LaneColumns};
+use super::session::Sessions;
+use crate::mark_rules;
+use crate::{Mark, MarkOutcome, MarkVerdict, StoreError};
+
+pub(super) async fn mark(
+    sessions: &Sessions,
+    marks: &[Mark],
+) -> Result<Vec<MarkOutcome>, StoreError> {
+    let mut outcomes: Vec<Option<MarkOutcome>> = vec![None; marks.len()];
+    for places in mark_rules::rounds(marks) {
+        let round: Vec<&Mark> = places.iter().map(|place| &marks[*place]).collect();
+        let changed = sessions.within(StoreError::CommitUnknown, apply(sessions, &round)).await?;
+        let rest: Vec<_> = round
+            .iter()
+            .filter(|mark| !changed.contains_key(&mark.hold))
+            .map(|mark| (mark.lane, mark.nonce, mark.hold))
+            .collect();
+        let mut found = read::holds_by_id(sessions, &rest).await?;
+        for (place, mark) in places.into_iter().zip(round) {
+            outcomes[place] = Some(match changed.get(&mark.hold) {
+                Some(hold) => MarkOutcome::Done(hold.clone()),
+                None => mark_rules::unchanged(mark, found.remove(&mark.hold)),
+            });
+        }
+    }
+    Ok(outcomes.into_iter().flatten().collect())
+}
+
+/// Applies marks of which no two concern one nonce; answers with the holds that changed.
+async fn apply(
+    sessions: &Sessions,
+    marks: &[&Mark],
+) -> Result<HashMap<HoldId, Hold>, StoreError> {
+    let columns = LaneColumns::of(marks.iter().map(|mark| mark.lane));
+    let nonces: Vec<i64> = marks.iter().map(|mark| mark.nonce.cast_signed()).collect();
+    let holds: Vec<Uuid> = marks.iter().map(|mark| mark.hold.0).collect();
+    let (hashes, reasons): (Vec<Option<&[u8]>>, Vec<Option<&str>>) = marks
+        .iter()
+        .map(|mark| match &mark.verdict {
+            MarkVerdict::Used(hash) => (Some(hash.as_slice()), None),
+            MarkVerdict::Recyclable(reason) => (None, Some(reason.as_str())),
+        })
+        .unzip();
+    let transaction = sessions.begin().await?;
+    let changed = transaction
+        .query(
+            include_str!("sql/mark.sql"),
+            &[&columns.chains, &columns.signers, &nonces, &holds, &hashes, &reasons],
+        )
+        .await?;
+    transaction.commit().await?;
+    changed.iter().map(|row| rows::hold(row).map(|hold| (hold.id, hold))).collect()
+}
+
+pub(super) async fn set_paused(
+    sessions: &Sessions,
+    lane: Lane,
+    reason: Option<&str>,
+) -> Result<bool, StoreError> {
+    sessions
+        .within(StoreError::CommitUnknown, async {
+            let transaction = sessions.begin().await?;
+            let changed = transaction
+                .execute(
+                    include_str!("sql/pause.sql"),
+                    &[&rows::chain(lane), &lane.signer.as_slice(), &reason],
+                )
+                .await?;
+            transaction.commit().await?;
+            Ok(changed == 1)
+        })
+        .await
+}

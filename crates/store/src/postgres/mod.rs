@@ -1,0 +1,174 @@
+//! The store on PostgreSQL, for many nodes.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `connect` | the pool, TLS, what every new connection is asked |
+//! | `session` | one transaction or read on a pooled connection, with its deadline |
+//! | `schema` | migrations |
+//! | `fence` | the fence, and the guard it yields |
+//! | `lease` | acquire, take, renew, release |
+//! | `bind` | planned holds |
+//! | `sweep` | the first cursor, holds that ran out, what the chain shows |
+//! | `mark` | callers' marks, pause and resume: what needs no lease |
+//! | `read` | reads |
+//! | `rows` | rows to values and back |
+//! | `sql/` | the statements |
+
+mod bind;
+mod connect;
+mod fence;
+mod lease;
+mod mark;
+mod read;
+mod rows;
+mod schema;
+mod session;
+mod sweep;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
+
+use crate::{
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey, LaneView, Mark,
+    MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
+};
+pub use connect::PostgresOptions;
+
+/// PostgreSQL behind the [`Store`] trait.
+#[derive(Debug, Clone)]
+pub struct PostgresStore {
+    sessions: session::Sessions,
+}
+
+impl PostgresStore {
+    /// Builds the pool. Connects only when first used.
+    pub fn new(options: PostgresOptions) -> Result<Self, StoreError> {
+        Ok(Self { sessions: session::Sessions::new(options)? })
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn migrate(&self) -> Result<SchemaReport, StoreError> {
+        schema::migrate(&self.sessions).await
+    }
+
+    async fn check_schema(&self) -> Result<(), StoreError> {
+        schema::check(&self.sessions).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        read::ping(&self.sessions).await
+    }
+
+    async fn acquire(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        lease: Duration,
+    ) -> Result<Vec<Acquisition>, StoreError> {
+        lease::acquire(&self.sessions, holder, lanes, lease).await
+    }
+
+    async fn take_own(&self, holder: &Holder, lease: Duration) -> Result<Vec<HeldLane>, StoreError> {
+        lease::take_own(&self.sessions, holder, lease).await
+    }
+
+    async fn take_expired(
+        &self,
+        holder: &Holder,
+        lease: Duration,
+        limit: u32,
+    ) -> Result<Vec<HeldLane>, StoreError> {
+        lease::take_expired(&self.sessions, holder, lease, limit).await
+    }
+
+    async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError> {
+        lease::renew(&self.sessions, claims, lease).await
+    }
+
+    async fn release(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
+        lease::release(&self.sessions, claims).await
+    }
+
+    async fn start_cursor(
+        &self,
+        claim: &Claim,
+        at: Nonce,
+        lease: Duration,
+    ) -> Result<Result<Nonce, Refusal>, StoreError> {
+        sweep::start_cursor(&self.sessions, claim, at, lease).await
+    }
+
+    async fn bind(
+        &self,
+        bindings: &[Binding],
+        lease: Duration,
+        hold_timeout: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+        bind::bind(&self.sessions, bindings, lease, hold_timeout).await
+    }
+
+    async fn expire(
+        &self,
+        claims: &[Claim],
+        policy: HeldExpiry,
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+        sweep::expire(&self.sessions, claims, policy, lease).await
+    }
+
+    async fn settle(
+        &self,
+        seen: &[(Claim, Nonce)],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+        sweep::settle(&self.sessions, seen, lease).await
+    }
+
+    async fn mark(&self, marks: &[Mark]) -> Result<Vec<MarkOutcome>, StoreError> {
+        mark::mark(&self.sessions, marks).await
+    }
+
+    async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, StoreError> {
+        mark::set_paused(&self.sessions, lane, Some(reason)).await
+    }
+
+    async fn resume(&self, lane: Lane) -> Result<bool, StoreError> {
+        mark::set_paused(&self.sessions, lane, None).await
+    }
+
+    async fn read_back(
+        &self,
+        lane: Lane,
+        holds: &[(Nonce, HoldId)],
+    ) -> Result<Vec<Hold>, StoreError> {
+        read::read_back(&self.sessions, lane, holds).await
+    }
+
+    async fn allocated_under(
+        &self,
+        lane: Lane,
+        keys: &[AllocationKey],
+    ) -> Result<Vec<Option<Hold>>, StoreError> {
+        read::allocated_under(&self.sessions, lane, keys).await
+    }
+
+    async fn survey(&self, lanes: &[Lane]) -> Result<Vec<LaneSurvey>, StoreError> {
+        read::survey(&self.sessions, lanes).await
+    }
+
+    async fn lanes(&self, lanes: &[Lane]) -> Result<Vec<Option<LaneView>>, StoreError> {
+        read::lanes(&self.sessions, lanes).await
+    }
+
+    async fn holds(&self, filter: HoldFilter) -> Result<HoldPage, StoreError> {
+        read::holds(&self.sessions, filter).await
+    }
+
+    async fn close(&self) {
+        self.sessions.close();
+    }
+}

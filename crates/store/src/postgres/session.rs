@@ -1,0 +1,189 @@
+//! One transaction or one read on a pooled connection.
+//!
+//! A connection goes back to the pool only after it was brought to a clean end. On every other
+//! path, an error, a deadline, a dropped future, it is closed instead, and the server rolls back
+//! what was open. So nothing can leak from one call into the next.
+
+use std::future::Future;
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool, PoolError};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Row};
+
+use super::connect::{self, NOT_DURABLE, PostgresOptions};
+use crate::StoreError;
+
+pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// The pool, and the statement that opens a transaction.
+#[derive(Debug, Clone)]
+pub(super) struct Sessions {
+    pool: Pool,
+    begin: String,
+    deadline: Duration,
+}
+
+impl Sessions {
+    pub(super) fn new(options: PostgresOptions) -> Result<Self, StoreError> {
+        let pool = connect::pool(&options)?;
+        // Time-outs are local to the transaction, because a pooler may hand the connection to
+        // somebody else after it. Every statement of ours finds its rows by key; without the
+        // planner hints a plan made while the tables were empty would scan them when they are not.
+        let begin = format!(
+            "BEGIN; SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {}; \
+             SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL enable_seqscan = off; \
+             SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off",
+            options.statement_timeout.as_millis(),
+            options.lock_timeout.as_millis(),
+            options.idle_in_transaction_timeout.as_millis(),
+        );
+        // Past every time-out of the server's own: only a server that does not answer at all is
+        // given up on by this clock.
+        let deadline = options.statement_timeout * 2 + Duration::from_secs(2);
+        Ok(Self { pool, begin, deadline })
+    }
+
+    /// Opens a write transaction.
+    pub(super) async fn begin(&self) -> Result<Transaction, StoreError> {
+        let session = self.session().await?;
+        session.client().batch_execute(&self.begin).await?;
+        Ok(Transaction(session))
+    }
+
+    /// Runs one read outside any transaction. It is planned anew each time, because what is open
+    /// and what is history changes too much for one plan.
+    pub(super) async fn read(
+        &self,
+        sql: &str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, StoreError> {
+        self.within(StoreError::Unavailable, async {
+            let mut session = self.session().await?;
+            let rows = session.client().query_typed(sql, params).await?;
+            session.clean = true;
+            Ok(rows)
+        })
+        .await
+    }
+
+    /// Gives up on a server that does not answer. `late` says what that means: for a write, that
+    /// its fate is unknown.
+    pub(super) async fn within<T>(
+        &self,
+        late: fn(String) -> StoreError,
+        work: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        tokio::time::timeout(self.deadline, work)
+            .await
+            .unwrap_or_else(|_| Err(late(format!("no answer within {:?}", self.deadline))))
+    }
+
+    /// A connection of its own for what needs a whole session (migrations).
+    pub(super) async fn session(&self) -> Result<Session, StoreError> {
+        let client = self.pool.get().await.map_err(pool_error)?;
+        Ok(Session { client: Some(client), clean: false })
+    }
+
+    pub(super) fn close(&self) {
+        self.pool.close();
+    }
+}
+
+/// A connection on loan.
+pub(super) struct Session {
+    client: Option<Object>,
+    clean: bool,
+}
+
+impl Session {
+    pub(super) fn client(&self) -> &Object {
+        self.client.as_ref().expect("present until dropped")
+    }
+
+    pub(super) fn client_mut(&mut self) -> &mut Object {
+        self.client.as_mut().expect("present until dropped")
+    }
+
+    /// Says that nothing is open on the connection: it may be used again.
+    pub(super) fn finish(mut self) {
+        self.clean = true;
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take()
+            && !self.clean
+        {
+            drop(Object::take(client));
+        }
+    }
+}
+
+/// An open transaction. Dropping it rolls back.
+pub(super) struct Transaction(Session);
+
+impl Transaction {
+    /// Runs a prepared statement.
+    pub(super) async fn query(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+        let statement = self.0.client().prepare_cached(sql).await?;
+        Ok(self.0.client().query(&statement, params).await?)
+    }
+
+    /// Runs a prepared statement for its effect. Answers with the number of rows.
+    pub(super) async fn execute(&self, sql: &'static str, params: Params<'_>) -> Result<u64, StoreError> {
+        let statement = self.0.client().prepare_cached(sql).await?;
+        Ok(self.0.client().execute(&statement, params).await?)
+    }
+
+    /// Whatever goes wrong from here on, the commit may have happened.
+    pub(super) async fn commit(self) -> Result<(), StoreError> {
+        let unknown = |e: Error| StoreError::CommitUnknown(describe(&e));
+        self.0.client().batch_execute("COMMIT").await.map_err(unknown)?;
+        self.0.finish();
+        Ok(())
+    }
+
+    pub(super) async fn rollback(self) -> Result<(), StoreError> {
+        self.0.client().batch_execute("ROLLBACK").await?;
+        self.0.finish();
+        Ok(())
+    }
+}
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        let text = describe(&error);
+        match error.code().map(SqlState::code) {
+            None => Self::Unavailable(text),
+            Some(code) if code.starts_with("23") => Self::Constraint(text),
+            // Connection, transaction rollback (deadlock), resources, operator intervention, locks.
+            Some(code) if ["08", "40", "53", "57", "55"].iter().any(|class| code.starts_with(class)) => {
+                Self::Unavailable(text)
+            }
+            Some(_) => Self::Internal(text),
+        }
+    }
+}
+
+fn describe(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!("{} ({})", db.message(), db.code().code()),
+        None => error.to_string(),
+    }
+}
+
+fn pool_error(error: PoolError) -> StoreError {
+    match error {
+        PoolError::PostCreateHook(hook) if hook.to_string().contains(NOT_DURABLE) => {
+            StoreError::NotDurable
+        }
+        PoolError::Backend(error) => StoreError::Unavailable(describe(&error)),
+        PoolError::Timeout(kind) => {
+            StoreError::Unavailable(format!("no connection to be had in time ({kind:?})"))
+        }
+        other => StoreError::Unavailable(other.to_string()),
+    }
+}

@@ -1,0 +1,22 @@
+-- The fence: the first statement of every write of a lane's holder. A lane comes back only if it
+-- is still under the claim's token; its row is then locked until the commit, and its lease is
+-- extended. Where nonces are taken the cursor moves in the same update, relative to itself and
+-- only from where the plan expects it. Rows are locked in one order, so batches cannot deadlock.
+WITH claim AS (
+    SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[])
+        AS c (chain_id, signer, token, first, taken)
+), locked AS (
+    SELECT l.chain_id, l.signer, c.token, c.first, c.taken
+    FROM lane l JOIN claim c USING (chain_id, signer)
+    ORDER BY l.chain_id, l.signer
+    FOR UPDATE OF l
+)
+UPDATE lane l
+SET expires_at = clock_timestamp() + make_interval(secs => $7),
+    updated_at = clock_timestamp(),
+    next_nonce = CASE WHEN k.first IS NULL THEN l.next_nonce ELSE l.next_nonce + k.taken END
+FROM locked k
+WHERE l.chain_id = k.chain_id AND l.signer = k.signer
+  AND l.owner_incarnation = $6 AND l.fencing_token = k.token
+  AND (k.first IS NULL OR (l.next_nonce = k.first AND l.paused IS NULL))
+RETURNING l.chain_id, l.signer, l.updated_at, l.next_nonce

@@ -1,0 +1,6 @@
+SELECT n.chain_id, n.signer, n.nonce, n.owner_id, n.status, n.locked_until, n.tx_hash, n.reason
+FROM nonce n
+WHERE n.chain_id = $1 AND n.signer = $2 AND n.nonce > $3 AND n.owner_kind = 'hold'
+  AND ($4::text IS NULL OR n.status = $4)
+ORDER BY n.nonce
+LIMIT $5

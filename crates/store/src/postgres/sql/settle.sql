@@ -1,0 +1,15 @@
+-- What the chain has seen used: nonces below the account's transaction count.
+WITH used AS (
+    SELECT n.chain_id, n.signer, n.nonce
+    FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) AS f (chain_id, signer, latest)
+    JOIN nonce n USING (chain_id, signer)
+    WHERE n.status IN ('SUSPECT', 'RELEASED') AND n.owner_kind = 'hold' AND n.nonce < f.latest
+    ORDER BY n.chain_id, n.signer, n.nonce
+    FOR UPDATE OF n
+)
+UPDATE nonce n
+SET status = 'CONSUMED', reason = 'the chain shows this nonce used', updated_at = clock_timestamp()
+FROM used u
+WHERE n.chain_id = u.chain_id AND n.signer = u.signer AND n.nonce = u.nonce
+  AND n.status IN ('SUSPECT', 'RELEASED')
+RETURNING n.chain_id, n.signer, n.nonce, n.owner_id, n.status, n.locked_until, n.tx_hash, n.reason

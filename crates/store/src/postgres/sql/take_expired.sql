@@ -1,0 +1,22 @@
+-- Expired lanes with open work, for whoever comes first.
+WITH due AS (
+    SELECT l.chain_id, l.signer FROM lane l
+    WHERE l.expires_at <= clock_timestamp() AND l.owner_incarnation <> $2
+      AND EXISTS (SELECT FROM nonce n
+                  WHERE n.chain_id = l.chain_id AND n.signer = l.signer AND n.status <> 'CONSUMED')
+    ORDER BY l.chain_id, l.signer
+    LIMIT $5
+    FOR UPDATE OF l SKIP LOCKED
+)
+UPDATE lane l
+SET owner_node = $1,
+    owner_incarnation = $2,
+    owner_url = $3,
+    fencing_token = l.fencing_token + 1,
+    acquired_at = clock_timestamp(),
+    expires_at = clock_timestamp() + make_interval(secs => $4),
+    updated_at = clock_timestamp()
+FROM due d
+WHERE l.chain_id = d.chain_id AND l.signer = d.signer
+  AND l.expires_at <= clock_timestamp() AND l.owner_incarnation <> $2
+RETURNING l.chain_id, l.signer, l.fencing_token, l.expires_at, l.next_nonce, l.paused, true AS taken

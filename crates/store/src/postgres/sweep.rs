@@ -1,0 +1,137 @@
+//! What the holder does besides binding: the first cursor, holds that ran out, and what the chain
+//! shows.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use stile_domain::{HeldExpiry, Hold, HoldStatus, Lane, Nonce};
+use tokio_postgres::Row;
+
+use super::fence::{FenceResult, Fenced, fence};
+use super::rows::{self, LaneColumns};
+use super::session::Sessions;
+use crate::{Claim, Refusal, StoreError};
+
+pub(super) async fn start_cursor(
+    sessions: &Sessions,
+    claim: &Claim,
+    at: Nonce,
+    lease: Duration,
+) -> Result<Result<Nonce, Refusal>, StoreError> {
+    sessions
+        .within(StoreError::CommitUnknown, async {
+            let transaction = sessions.begin().await?;
+            let FenceResult { fenced, mut refused } =
+                fence(&transaction, &[(*claim, None)], lease).await?;
+            if let Some(refusal) = refused.remove(&claim.lane) {
+                transaction.rollback().await?;
+                return Ok(Err(refusal));
+            }
+            let cursor = fenced.start_cursor(claim.lane, at).await?;
+            transaction.commit().await?;
+            Ok(Ok(cursor))
+        })
+        .await
+}
+
+pub(super) async fn expire(
+    sessions: &Sessions,
+    claims: &[Claim],
+    policy: HeldExpiry,
+    lease: Duration,
+) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+    let status = match policy {
+        HeldExpiry::Suspect => HoldStatus::Suspect,
+        HeldExpiry::Reclaim => HoldStatus::Released,
+    };
+    sessions
+        .within(StoreError::CommitUnknown, async {
+            let transaction = sessions.begin().await?;
+            let unmoved: Vec<_> = claims.iter().map(|claim| (*claim, None)).collect();
+            let FenceResult { fenced, refused } = fence(&transaction, &unmoved, lease).await?;
+            let changed = fenced.expire(status).await?;
+            transaction.commit().await?;
+            answers(claims.iter(), refused, &changed)
+        })
+        .await
+}
+
+pub(super) async fn settle(
+    sessions: &Sessions,
+    seen: &[(Claim, Nonce)],
+    lease: Duration,
+) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+    sessions
+        .within(StoreError::CommitUnknown, async {
+            let transaction = sessions.begin().await?;
+            let unmoved: Vec<_> = seen.iter().map(|(claim, _)| (*claim, None)).collect();
+            let FenceResult { fenced, refused } = fence(&transaction, &unmoved, lease).await?;
+            let changed = fenced.settle(seen).await?;
+            transaction.commit().await?;
+            answers(seen.iter().map(|(claim, _)| claim), refused, &changed)
+        })
+        .await
+}
+
+/// Sorts changed holds to their lanes, refusals to theirs.
+fn answers<'c>(
+    claims: impl Iterator<Item = &'c Claim>,
+    mut refused: HashMap<Lane, Refusal>,
+    changed: &[Row],
+) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+    let mut holds: HashMap<Lane, Vec<Hold>> = HashMap::new();
+    for row in changed {
+        let hold = rows::hold(row)?;
+        holds.entry(hold.lane).or_default().push(hold);
+    }
+    Ok(claims
+        .map(|claim| match refused.remove(&claim.lane) {
+            Some(refusal) => Err(refusal),
+            None => Ok(holds.remove(&claim.lane).unwrap_or_default()),
+        })
+        .collect())
+}
+
+impl Fenced<'_> {
+    /// Sets a cursor that is not set yet; answers where it stands.
+    async fn start_cursor(&self, lane: Lane, at: Nonce) -> Result<Nonce, StoreError> {
+        let rows = self
+            .transaction()
+            .query(
+                include_str!("sql/start_cursor.sql"),
+                &[&rows::chain(lane), &lane.signer.as_slice(), &at.cast_signed()],
+            )
+            .await?;
+        let row = rows.first().ok_or_else(|| StoreError::Internal("the lane row is gone".into()))?;
+        Ok(rows::nonce(row.try_get("next_nonce")?))
+    }
+
+    async fn expire(&self, status: HoldStatus) -> Result<Vec<Row>, StoreError> {
+        let columns = LaneColumns::of(self.lanes());
+        self.transaction()
+            .query(
+                include_str!("sql/expire.sql"),
+                &[&columns.chains, &columns.signers, &status.name()],
+            )
+            .await
+    }
+
+    async fn settle(&self, seen: &[(Claim, Nonce)]) -> Result<Vec<Row>, StoreError> {
+        let passed: Vec<_> =
+            seen.iter().filter(|(claim, _)| self.claim(claim.lane).is_some()).collect();
+        let columns = LaneColumns::of(passed.iter().map(|(claim, _)| claim.lane));
+        let latest: Vec<i64> = passed.iter().map(|(_, latest)| latest.cast_signed()).collect();
+        self.transaction()
+            .execute(
+                include_str!("sql/record_chain_nonce.sql"),
+                &[&columns.chains, &columns.signers, &latest],
+            )
+            .await?;
+        self.transaction()
+            .query(
+                include_str!("sql/settle.sql"),
+                &[&columns.chains, &columns.signers, &latest],
+            )
+            .await
+    }
+}

@@ -1,0 +1,151 @@
+//! Acquire, take, renew, release.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use stile_domain::{Holder, Lane};
+
+use super::fence::fence;
+use super::rows::{self, LANE_COLUMNS};
+use crate::{Acquisition, Claim, HeldLane, Refusal, Renewal, StoreError, Takeover};
+
+pub(super) fn acquire(
+    connection: &Connection,
+    holder: &Holder,
+    lane: Lane,
+    lease: Duration,
+) -> Result<Acquisition, StoreError> {
+    let now = rows::now(connection)?;
+    let sql = format!(
+        "INSERT INTO lane (chain_id, signer, owner_node, owner_incarnation, owner_url,
+                           fencing_token, acquired_at, expires_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?6)
+         ON CONFLICT (chain_id, signer) DO UPDATE
+         SET owner_node = excluded.owner_node,
+             owner_incarnation = excluded.owner_incarnation,
+             owner_url = excluded.owner_url,
+             fencing_token = fencing_token + (owner_incarnation <> excluded.owner_incarnation),
+             acquired_at = CASE WHEN owner_incarnation = excluded.owner_incarnation
+                                THEN acquired_at ELSE excluded.acquired_at END,
+             expires_at = excluded.expires_at,
+             updated_at = excluded.updated_at
+         WHERE owner_incarnation = excluded.owner_incarnation OR expires_at <= excluded.acquired_at
+         RETURNING {LANE_COLUMNS}, acquired_at = updated_at AS taken"
+    );
+    let held = connection
+        .prepare_cached(&sql)?
+        .query_row(
+            params![
+                rows::chain(lane),
+                lane.signer.as_slice(),
+                holder.node.0,
+                holder.incarnation.0,
+                holder.url,
+                now,
+                now + rows::micros(lease),
+            ],
+            |row| {
+                let taken: bool = row.get("taken")?;
+                rows::held_lane(row, if taken { Takeover::Taken } else { Takeover::Kept })
+            },
+        )
+        .optional()?;
+    if let Some(held) = held {
+        return Ok(Acquisition::Held(held));
+    }
+    let sql = format!("SELECT {LANE_COLUMNS} FROM lane WHERE chain_id = ?1 AND signer = ?2");
+    let owner = connection
+        .prepare_cached(&sql)?
+        .query_row(params![rows::chain(lane), lane.signer.as_slice()], |row| rows::owner(row, now))?;
+    Ok(Acquisition::Other(owner))
+}
+
+pub(super) fn take_own(
+    connection: &Connection,
+    holder: &Holder,
+    lease: Duration,
+) -> Result<Vec<HeldLane>, StoreError> {
+    let now = rows::now(connection)?;
+    let sql = format!(
+        "UPDATE lane
+         SET owner_incarnation = ?2, owner_url = ?3, fencing_token = fencing_token + 1,
+             acquired_at = ?4, expires_at = ?5, updated_at = ?4
+         WHERE owner_node = ?1 AND owner_incarnation <> ?2
+         RETURNING {LANE_COLUMNS}"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let taken = statement.query_map(
+        params![
+            holder.node.0,
+            holder.incarnation.0,
+            holder.url,
+            now,
+            now + rows::micros(lease)
+        ],
+        |row| rows::held_lane(row, Takeover::Taken),
+    )?;
+    Ok(taken.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn take_expired(
+    connection: &Connection,
+    holder: &Holder,
+    lease: Duration,
+    limit: u32,
+) -> Result<Vec<HeldLane>, StoreError> {
+    let now = rows::now(connection)?;
+    let sql = format!(
+        "UPDATE lane
+         SET owner_node = ?1, owner_incarnation = ?2, owner_url = ?3,
+             fencing_token = fencing_token + 1, acquired_at = ?4, expires_at = ?5, updated_at = ?4
+         WHERE (chain_id, signer) IN (
+             SELECT l.chain_id, l.signer FROM lane l
+             WHERE l.expires_at <= ?4 AND l.owner_incarnation <> ?2
+               AND EXISTS (SELECT 1 FROM nonce n WHERE n.chain_id = l.chain_id
+                           AND n.signer = l.signer AND n.status <> 'CONSUMED')
+             ORDER BY l.chain_id, l.signer LIMIT ?6)
+         RETURNING {LANE_COLUMNS}"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let taken = statement.query_map(
+        params![
+            holder.node.0,
+            holder.incarnation.0,
+            holder.url,
+            now,
+            now + rows::micros(lease),
+            limit
+        ],
+        |row| rows::held_lane(row, Takeover::Taken),
+    )?;
+    Ok(taken.collect::<Result<_, _>>()?)
+}
+
+/// Renewal is the fence itself: it extends the lease of whoever passes.
+pub(super) fn renew(
+    connection: &Connection,
+    claim: &Claim,
+    lease: Duration,
+) -> Result<Renewal, StoreError> {
+    Ok(match fence(connection, claim, None, lease)? {
+        Err(Refusal::Fenced(owner)) => Renewal::Fenced(owner),
+        _ => Renewal::Renewed,
+    })
+}
+
+pub(super) fn release(connection: &Connection, claim: &Claim) -> Result<bool, StoreError> {
+    let now = rows::now(connection)?;
+    let changed = connection
+        .prepare_cached(
+            "UPDATE lane SET expires_at = ?5, updated_at = ?5
+             WHERE chain_id = ?1 AND signer = ?2 AND owner_incarnation = ?3 AND fencing_token = ?4",
+        )?
+        .execute(params![
+            rows::chain(claim.lane),
+            claim.lane.signer.as_slice(),
+            claim.incarnation.0,
+            claim.token.0,
+            now,
+        ])?;
+    Ok(changed == 1)
+}

@@ -1,0 +1,64 @@
+//! What needs no lease: callers' marks on their own holds, pause and resume.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use stile_domain::Lane;
+
+use super::rows::{self, HOLD_COLUMNS};
+use super::read;
+use crate::mark_rules;
+use crate::{Mark, MarkOutcome, MarkVerdict, StoreError};
+
+pub(super) fn mark(connection: &Connection, mark: &Mark) -> Result<MarkOutcome, StoreError> {
+    let (hash, reason) = match &mark.verdict {
+        MarkVerdict::Used(hash) => (Some(hash.as_slice()), None),
+        MarkVerdict::Recyclable(reason) => (None, Some(reason.as_str())),
+    };
+    let sql = format!(
+        "UPDATE nonce
+         SET status = CASE WHEN ?5 IS NULL THEN 'RELEASED' ELSE 'CONSUMED' END,
+             tx_hash = ?5, reason = coalesce(?6, reason), updated_at = ?7
+         WHERE chain_id = ?1 AND signer = ?2 AND nonce = ?3 AND owner_kind = 'hold' AND owner_id = ?4
+           AND CASE WHEN ?5 IS NULL THEN status IN ('HELD', 'SUSPECT')
+                    ELSE status <> 'CONSUMED' OR tx_hash IS NULL END
+         RETURNING {HOLD_COLUMNS}"
+    );
+    let changed = connection
+        .prepare_cached(&sql)?
+        .query_row(
+            params![
+                rows::chain(mark.lane),
+                mark.lane.signer.as_slice(),
+                mark.nonce.cast_signed(),
+                mark.hold.0,
+                hash,
+                reason,
+                rows::now(connection)?,
+            ],
+            rows::hold,
+        )
+        .optional()?;
+    if let Some(hold) = changed {
+        return Ok(MarkOutcome::Done(hold));
+    }
+    let found = read::hold(connection, mark.lane, mark.nonce, mark.hold)?;
+    Ok(mark_rules::unchanged(mark, found))
+}
+
+pub(super) fn set_paused(
+    connection: &Connection,
+    lane: Lane,
+    reason: Option<&str>,
+) -> Result<bool, StoreError> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE lane SET paused = ?3, fencing_token = fencing_token + 1, updated_at = ?4
+             WHERE chain_id = ?1 AND signer = ?2",
+        )?
+        .execute(params![
+            rows::chain(lane),
+            lane.signer.as_slice(),
+            reason,
+            rows::now(connection)?
+        ])?;
+    Ok(changed == 1)
+}

@@ -1,0 +1,236 @@
+//! The store embedded in the process: SQLite, for one machine with nothing installed.
+//!
+//! One thread writes and commits whatever waits as one transaction (`writer`); reads run beside it
+//! on connections of their own (`readers`). Commits are flushed to disk before they are answered.
+//! A file lock keeps a second server away (`lock`). The rest mirrors the PostgreSQL store file by
+//! file; where that one takes rows in bulk, this one loops, because here a statement costs no
+//! round trip.
+
+mod bind;
+mod fence;
+mod lease;
+mod lock;
+mod mark;
+mod read;
+mod readers;
+mod rows;
+mod schema;
+mod sweep;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
+
+use crate::{
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey, LaneView, Mark,
+    MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
+};
+
+/// SQLite behind the [`Store`] trait.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    writer: writer::Writer,
+    readers: readers::Readers,
+    _lock: Option<lock::ServerLock>,
+}
+
+impl SqliteStore {
+    /// Opens or creates the database file. With `serve` it takes the server's lock and fails with
+    /// [`StoreError::InUse`] if another process has it.
+    pub fn open(path: &Path, serve: bool) -> Result<Self, StoreError> {
+        let lock = if serve { Some(lock::ServerLock::take(path)?) } else { None };
+        Ok(Self {
+            path: path.to_owned(),
+            writer: writer::Writer::start(connect(path)?)?,
+            readers: readers::Readers::new(path.to_owned()),
+            _lock: lock,
+        })
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer.write(work).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.readers.read(work).await
+    }
+}
+
+/// Opens a connection that writes durably: in WAL mode `synchronous = FULL` flushes every commit.
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let connection = Connection::open(path)
+        .map_err(|e| StoreError::Unavailable(format!("cannot open {}: {e}", path.display())))?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn migrate(&self) -> Result<SchemaReport, StoreError> {
+        schema::migrate(self.path.clone()).await
+    }
+
+    async fn check_schema(&self) -> Result<(), StoreError> {
+        self.read(schema::check).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.read(|connection| Ok(connection.execute_batch("SELECT 1")?)).await
+    }
+
+    async fn acquire(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        lease: Duration,
+    ) -> Result<Vec<Acquisition>, StoreError> {
+        let (holder, lanes) = (holder.clone(), lanes.to_vec());
+        self.write(move |c| lanes.iter().map(|lane| lease::acquire(c, &holder, *lane, lease)).collect())
+            .await
+    }
+
+    async fn take_own(&self, holder: &Holder, lease: Duration) -> Result<Vec<HeldLane>, StoreError> {
+        let holder = holder.clone();
+        self.write(move |c| lease::take_own(c, &holder, lease)).await
+    }
+
+    async fn take_expired(
+        &self,
+        holder: &Holder,
+        lease: Duration,
+        limit: u32,
+    ) -> Result<Vec<HeldLane>, StoreError> {
+        let holder = holder.clone();
+        self.write(move |c| lease::take_expired(c, &holder, lease, limit)).await
+    }
+
+    async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError> {
+        let claims = claims.to_vec();
+        self.write(move |c| claims.iter().map(|claim| lease::renew(c, claim, lease)).collect()).await
+    }
+
+    async fn release(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
+        let claims = claims.to_vec();
+        self.write(move |c| claims.iter().map(|claim| lease::release(c, claim)).collect()).await
+    }
+
+    async fn start_cursor(
+        &self,
+        claim: &Claim,
+        at: Nonce,
+        lease: Duration,
+    ) -> Result<Result<Nonce, Refusal>, StoreError> {
+        let claim = *claim;
+        self.write(move |c| sweep::start_cursor(c, &claim, at, lease)).await
+    }
+
+    async fn bind(
+        &self,
+        bindings: &[Binding],
+        lease: Duration,
+        hold_timeout: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+        let bindings = bindings.to_vec();
+        self.write(move |c| {
+            bindings.iter().map(|binding| bind::bind(c, binding, lease, hold_timeout)).collect()
+        })
+        .await
+    }
+
+    async fn expire(
+        &self,
+        claims: &[Claim],
+        policy: HeldExpiry,
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+        let claims = claims.to_vec();
+        self.write(move |c| claims.iter().map(|claim| sweep::expire(c, claim, policy, lease)).collect())
+            .await
+    }
+
+    async fn settle(
+        &self,
+        seen: &[(Claim, Nonce)],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+        let seen = seen.to_vec();
+        self.write(move |c| {
+            seen.iter().map(|(claim, latest)| sweep::settle(c, claim, *latest, lease)).collect()
+        })
+        .await
+    }
+
+    async fn mark(&self, marks: &[Mark]) -> Result<Vec<MarkOutcome>, StoreError> {
+        let marks = marks.to_vec();
+        self.write(move |c| marks.iter().map(|mark| mark::mark(c, mark)).collect()).await
+    }
+
+    async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, StoreError> {
+        let reason = reason.to_owned();
+        self.write(move |c| mark::set_paused(c, lane, Some(&reason))).await
+    }
+
+    async fn resume(&self, lane: Lane) -> Result<bool, StoreError> {
+        self.write(move |c| mark::set_paused(c, lane, None)).await
+    }
+
+    async fn read_back(
+        &self,
+        lane: Lane,
+        holds: &[(Nonce, HoldId)],
+    ) -> Result<Vec<Hold>, StoreError> {
+        let holds = holds.to_vec();
+        // On the writer's thread: behind every commit that was under way.
+        self.write(move |c| {
+            let found: Result<Vec<_>, _> =
+                holds.iter().map(|(nonce, hold)| read::hold(c, lane, *nonce, *hold)).collect();
+            Ok(found?.into_iter().flatten().map(|(hold, _)| hold).collect())
+        })
+        .await
+    }
+
+    async fn allocated_under(
+        &self,
+        lane: Lane,
+        keys: &[AllocationKey],
+    ) -> Result<Vec<Option<Hold>>, StoreError> {
+        let keys = keys.to_vec();
+        self.read(move |c| keys.iter().map(|key| read::allocated_under(c, lane, key)).collect()).await
+    }
+
+    async fn survey(&self, lanes: &[Lane]) -> Result<Vec<LaneSurvey>, StoreError> {
+        let lanes = lanes.to_vec();
+        self.read(move |c| {
+            let surveys: Result<Vec<_>, _> = lanes.iter().map(|lane| read::survey(c, *lane)).collect();
+            Ok(surveys?.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    async fn lanes(&self, lanes: &[Lane]) -> Result<Vec<Option<LaneView>>, StoreError> {
+        let lanes = lanes.to_vec();
+        self.read(move |c| lanes.iter().map(|lane| read::lane(c, *lane)).collect()).await
+    }
+
+    async fn holds(&self, filter: HoldFilter) -> Result<HoldPage, StoreError> {
+        self.read(move |c| read::holds(c, filter)).await
+    }
+
+    async fn close(&self) {
+        self.writer.close().await;
+    }
+}

@@ -1,0 +1,108 @@
+//! What the holder does besides binding: the first cursor, holds that ran out, and what the chain
+//! shows.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, Params, params};
+use stile_domain::{HeldExpiry, Hold, HoldStatus, Nonce};
+
+use super::fence::{Fenced, fence};
+use super::rows::{self, HOLD_COLUMNS};
+use crate::{Claim, Refusal, StoreError};
+
+pub(super) fn start_cursor(
+    connection: &Connection,
+    claim: &Claim,
+    at: Nonce,
+    lease: Duration,
+) -> Result<Result<Nonce, Refusal>, StoreError> {
+    match fence(connection, claim, None, lease)? {
+        Ok(fenced) => fenced.start_cursor(at).map(Ok),
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
+pub(super) fn expire(
+    connection: &Connection,
+    claim: &Claim,
+    policy: HeldExpiry,
+    lease: Duration,
+) -> Result<Result<Vec<Hold>, Refusal>, StoreError> {
+    let status = match policy {
+        HeldExpiry::Suspect => HoldStatus::Suspect,
+        HeldExpiry::Reclaim => HoldStatus::Released,
+    };
+    match fence(connection, claim, None, lease)? {
+        Ok(fenced) => fenced.expire(status).map(Ok),
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
+pub(super) fn settle(
+    connection: &Connection,
+    claim: &Claim,
+    latest: Nonce,
+    lease: Duration,
+) -> Result<Result<Vec<Hold>, Refusal>, StoreError> {
+    match fence(connection, claim, None, lease)? {
+        Ok(fenced) => fenced.settle(latest).map(Ok),
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
+impl Fenced<'_> {
+    /// Sets a cursor that is not set yet; answers where it stands.
+    fn start_cursor(&self, at: Nonce) -> Result<Nonce, StoreError> {
+        let lane = self.claim().lane;
+        let cursor: i64 = self
+            .connection()
+            .prepare_cached(
+                "UPDATE lane
+                 SET next_nonce = coalesce(next_nonce, ?3),
+                     last_chain_nonce = coalesce(last_chain_nonce, ?3)
+                 WHERE chain_id = ?1 AND signer = ?2
+                 RETURNING next_nonce",
+            )?
+            .query_row(
+                params![rows::chain(lane), lane.signer.as_slice(), at.cast_signed()],
+                |row| row.get(0),
+            )?;
+        Ok(rows::nonce(cursor))
+    }
+
+    fn expire(&self, status: HoldStatus) -> Result<Vec<Hold>, StoreError> {
+        let lane = self.claim().lane;
+        self.changed(
+            "SET status = ?3, reason = coalesce(reason, 'the hold ran out'), updated_at = ?4
+             WHERE chain_id = ?1 AND signer = ?2 AND status = 'HELD' AND owner_kind = 'hold'
+               AND locked_until <= ?4",
+            params![rows::chain(lane), lane.signer.as_slice(), status.name(), self.now()],
+        )
+    }
+
+    fn settle(&self, latest: Nonce) -> Result<Vec<Hold>, StoreError> {
+        let lane = self.claim().lane;
+        self.connection()
+            .prepare_cached("UPDATE lane SET last_chain_nonce = ?3 WHERE chain_id = ?1 AND signer = ?2")?
+            .execute(params![rows::chain(lane), lane.signer.as_slice(), latest.cast_signed()])?;
+        self.changed(
+            "SET status = 'CONSUMED', reason = 'the chain shows this nonce used', updated_at = ?4
+             WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
+               AND status IN ('SUSPECT', 'RELEASED')",
+            params![
+                rows::chain(lane),
+                lane.signer.as_slice(),
+                latest.cast_signed(),
+                self.now()
+            ],
+        )
+    }
+
+    /// Updates holds and answers with them.
+    fn changed(&self, update: &str, params: impl Params) -> Result<Vec<Hold>, StoreError> {
+        let sql = format!("UPDATE nonce {update} RETURNING {HOLD_COLUMNS}");
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let holds = statement.query_map(params, rows::hold)?;
+        Ok(holds.collect::<Result<_, _>>()?)
+    }
+}

@@ -1,0 +1,132 @@
+//! The trait.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
+
+use crate::{
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey, LaneView, Mark,
+    MarkOutcome, Refusal, Renewal, SchemaReport, StoreError,
+};
+
+/// The durable truth about lanes, nonces and holds.
+///
+/// Every call is one database transaction, or one read. Calls that take a slice answer with one
+/// entry for each item, in the slice's order; an item refused does not harm the others. Slices may
+/// come in any order and name a lane only once.
+#[async_trait]
+pub trait Store: Send + Sync + std::fmt::Debug {
+    /// Brings the schema up to date. Safe to call from several nodes at once.
+    async fn migrate(&self) -> Result<SchemaReport, StoreError>;
+
+    /// Fails unless the schema is exactly the one this binary knows.
+    async fn check_schema(&self) -> Result<(), StoreError>;
+
+    /// Answers if the database does.
+    async fn ping(&self) -> Result<(), StoreError>;
+
+    // --- leases -------------------------------------------------------------------------------
+
+    /// Takes each lane that is new, ours already, or whose lease has run out.
+    async fn acquire(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        lease: Duration,
+    ) -> Result<Vec<Acquisition>, StoreError>;
+
+    /// Takes the lanes that an earlier incarnation of the same node left behind, expired or not.
+    /// To be called once, at start: the earlier process is presumed dead, and if it is not, the
+    /// raised token keeps it out.
+    async fn take_own(&self, holder: &Holder, lease: Duration) -> Result<Vec<HeldLane>, StoreError>;
+
+    /// Takes up to `limit` expired lanes that have open work, skipping rows that are locked.
+    async fn take_expired(
+        &self,
+        holder: &Holder,
+        lease: Duration,
+        limit: u32,
+    ) -> Result<Vec<HeldLane>, StoreError>;
+
+    /// Extends leases without waiting for any lock.
+    async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError>;
+
+    /// Gives lanes back: their expiry goes to the past; row, token and cursor stay. `false` for a
+    /// lane that was no longer ours.
+    async fn release(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError>;
+
+    // --- the holder's writes, each of them fenced ----------------------------------------------
+
+    /// Sets the cursor of a lane that has none yet. Answers where the cursor stands.
+    async fn start_cursor(
+        &self,
+        claim: &Claim,
+        at: Nonce,
+        lease: Duration,
+    ) -> Result<Result<Nonce, Refusal>, StoreError>;
+
+    /// Writes planned holds and moves cursors.
+    async fn bind(
+        &self,
+        bindings: &[Binding],
+        lease: Duration,
+        hold_timeout: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError>;
+
+    /// Ends every `HELD` hold that has outlived its time, by policy. Answers with those holds.
+    async fn expire(
+        &self,
+        claims: &[Claim],
+        policy: HeldExpiry,
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError>;
+
+    /// Records the chain's `latest` transaction count, and consumes every `SUSPECT` or `RELEASED`
+    /// hold below it: the chain shows that it was used. Answers with those holds.
+    async fn settle(
+        &self,
+        seen: &[(Claim, Nonce)],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError>;
+
+    // --- what needs no lease -------------------------------------------------------------------
+
+    /// Marks holds by their callers' word.
+    async fn mark(&self, marks: &[Mark]) -> Result<Vec<MarkOutcome>, StoreError>;
+
+    /// Pauses a lane and raises its token, so that plans in memory die. `false`: no such lane.
+    async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, StoreError>;
+
+    /// Ends a pause and raises the token. `false`: no such lane.
+    async fn resume(&self, lane: Lane) -> Result<bool, StoreError>;
+
+    // --- reads -----------------------------------------------------------------------------------
+
+    /// Which of these holds exist, read after waiting for whoever has the lane's row locked: the
+    /// way to learn the fate of a commit whose answer was lost.
+    async fn read_back(
+        &self,
+        lane: Lane,
+        holds: &[(Nonce, HoldId)],
+    ) -> Result<Vec<Hold>, StoreError>;
+
+    /// The holds that were allocated under these keys before.
+    async fn allocated_under(
+        &self,
+        lane: Lane,
+        keys: &[AllocationKey],
+    ) -> Result<Vec<Option<Hold>>, StoreError>;
+
+    /// What is open on these lanes. Lanes with nothing open may be left out.
+    async fn survey(&self, lanes: &[Lane]) -> Result<Vec<LaneSurvey>, StoreError>;
+
+    /// Lanes for people; `None` for a lane nobody ever took.
+    async fn lanes(&self, lanes: &[Lane]) -> Result<Vec<Option<LaneView>>, StoreError>;
+
+    /// A page of holds.
+    async fn holds(&self, filter: HoldFilter) -> Result<HoldPage, StoreError>;
+
+    /// Writes back what is buffered and closes connections. The last call.
+    async fn close(&self);
+}

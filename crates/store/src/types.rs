@@ -1,0 +1,282 @@
+//! What goes into a store and what comes out.
+
+use std::fmt;
+use std::time::Duration;
+
+use stile_domain::{
+    B256, Hold, HoldId, HoldStatus, Incarnation, Lane, NodeId, Nonce, Plan, Released, Timestamp,
+};
+
+/// The number on a lane that rises at every change of holder and never falls. Only a row of the
+/// database yields one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken(pub(crate) i64);
+
+impl FencingToken {
+    /// The number, for people.
+    pub fn get(self) -> u64 {
+        self.0.unsigned_abs()
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The right to write a lane, as it was granted. It may have been superseded since; every write
+/// asks the lane's row. Only an acquisition yields one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Claim {
+    pub(crate) lane: Lane,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) token: FencingToken,
+}
+
+impl Claim {
+    /// The lane.
+    pub fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    /// The token the lane was granted under.
+    pub fn token(&self) -> FencingToken {
+        self.token
+    }
+}
+
+/// A lane just acquired or taken.
+#[derive(Debug, Clone)]
+pub struct HeldLane {
+    /// The right to write it.
+    pub claim: Claim,
+    /// When another node may take it, by the database's clock.
+    pub expires_at: Timestamp,
+    /// The cursor; `None` until the lane has been aligned with its chain.
+    pub next_nonce: Option<Nonce>,
+    /// Why it is paused, if it is.
+    pub paused: Option<String>,
+    /// How the lane came to us.
+    pub takeover: Takeover,
+}
+
+/// How a lane came into a holder's hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takeover {
+    /// It was ours already.
+    Kept,
+    /// It is new, or was taken from another incarnation; the token is fresh.
+    Taken,
+}
+
+/// The answer to an acquisition, for one lane.
+#[derive(Debug, Clone)]
+pub enum Acquisition {
+    /// It is ours.
+    Held(HeldLane),
+    /// Somebody else's lease still runs.
+    Other(Owner),
+}
+
+/// Who holds a lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Its name.
+    pub node: NodeId,
+    /// Which start of it.
+    pub incarnation: Incarnation,
+    /// Where to reach it.
+    pub url: Option<String>,
+    /// Its token.
+    pub token: FencingToken,
+    /// How long its lease still runs, by the database's clock; zero if it has run out.
+    pub remaining: Duration,
+}
+
+/// Why one lane's part of a batch was not written. The other lanes' parts are unharmed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The claim is superseded: stop working the lane and forget what is known of it.
+    #[error("fenced off: the lane is under token {}", .0.token)]
+    Fenced(Owner),
+    /// The cursor is not where the plan says; plan again from the database.
+    #[error("the cursor stands elsewhere than planned")]
+    CursorMoved,
+    /// A planned row is no longer as it was; plan again from the database.
+    #[error("a planned row is no longer as it was")]
+    RowLost,
+    /// The lane is paused.
+    #[error("the lane is paused: {0}")]
+    Paused(String),
+    /// The lane's ledger contradicts its cursor: a row exists where the cursor says none can be.
+    #[error("the nonce ledger contradicts the cursor: {0}")]
+    Inconsistent(String),
+}
+
+/// What renewal found for one lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Renewal {
+    /// Extended.
+    Renewed,
+    /// Its row is locked right now, by one of our own writes that extends the lease itself or by
+    /// somebody about to take it. Not extended, not lost.
+    Skipped,
+    /// It belongs to somebody else.
+    Fenced(Owner),
+}
+
+/// A hold about to be written. The id is made before the commit so that the commit's fate can be
+/// read back by it.
+#[derive(Debug, Clone)]
+pub struct NewHold {
+    /// The id.
+    pub id: HoldId,
+    /// The caller's idempotency key, if it gave one.
+    pub key: Option<AllocationKey>,
+}
+
+/// An idempotency key, and whose it is: two tenants may use the same text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AllocationKey {
+    /// Whose key.
+    pub tenant: String,
+    /// The key.
+    pub key: String,
+}
+
+/// One lane's part of a batch of allocations: the plan, and a hold for each planned nonce, in the
+/// plan's order.
+#[derive(Debug, Clone)]
+pub struct Binding {
+    /// The right to do it.
+    pub claim: Claim,
+    /// The nonces.
+    pub plan: Plan,
+    /// A hold for each.
+    pub holds: Vec<NewHold>,
+}
+
+/// How the lane's row moves when it is fenced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Advance {
+    /// Where the cursor must stand.
+    pub first: Nonce,
+    /// How far it moves.
+    pub count: u64,
+}
+
+/// What a caller says about its own hold. Needs no lease: it is a compare-and-set on hold id and
+/// status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// The lane.
+    pub lane: Lane,
+    /// The nonce.
+    pub nonce: Nonce,
+    /// The hold.
+    pub hold: HoldId,
+    /// What is said.
+    pub verdict: MarkVerdict,
+}
+
+/// The two things a caller can say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MarkVerdict {
+    /// A transaction with this nonce was sent.
+    Used(B256),
+    /// Nothing was sent and nothing will be.
+    Recyclable(String),
+}
+
+/// The answer to a mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MarkOutcome {
+    /// Done, or done before: the hold as it stands.
+    Done(Hold),
+    /// The hold says otherwise: as it stands.
+    Conflict(Hold),
+    /// The nonce was given to another hold since; this one ended `RELEASED`.
+    Superseded(Hold),
+    /// No such hold.
+    NotFound,
+}
+
+/// What is open on a lane, as the sweep needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneSurvey {
+    /// The lane.
+    pub lane: Lane,
+    /// Nonces given back, lowest first.
+    pub released: Vec<Released>,
+    /// Nonces whose callers went silent.
+    pub suspect: Vec<Nonce>,
+    /// How many `HELD` holds have outlived their time.
+    pub expired: u64,
+    /// The highest nonce known to have been broadcast.
+    pub highest_consumed: Option<Nonce>,
+}
+
+/// A lane, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneView {
+    /// The lane.
+    pub lane: Lane,
+    /// Who holds it, or held it last.
+    pub owner: Owner,
+    /// When its lease ends or ended.
+    pub expires_at: Timestamp,
+    /// The cursor.
+    pub next_nonce: Option<Nonce>,
+    /// The chain's `latest` transaction count when last compared.
+    pub last_chain_nonce: Option<Nonce>,
+    /// Why it is paused.
+    pub paused: Option<String>,
+    /// How many holds stand `HELD`.
+    pub held: u64,
+    /// How many stand `SUSPECT`.
+    pub suspect: u64,
+    /// Nonces below the cursor that nobody has, lowest first, at most 100 of them.
+    pub gaps: Vec<Nonce>,
+}
+
+/// Which holds to list.
+#[derive(Debug, Clone, Copy)]
+pub struct HoldFilter {
+    /// Of this lane.
+    pub lane: Lane,
+    /// Only these.
+    pub status: Option<HoldStatus>,
+    /// Only nonces above this one.
+    pub after: Option<Nonce>,
+    /// At most this many.
+    pub limit: u32,
+}
+
+/// A page of holds, lowest nonce first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldPage {
+    /// The holds.
+    pub holds: Vec<Hold>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<Nonce>,
+}
+
+impl HoldPage {
+    /// A page from a list that was read with one more row than the page holds.
+    pub(crate) fn cut(mut holds: Vec<Hold>, limit: u32) -> Self {
+        let more = holds.len() > limit as usize;
+        holds.truncate(limit as usize);
+        let next = holds.last().filter(|_| more).map(|hold| hold.nonce);
+        Self { holds, next }
+    }
+}
+
+/// What bringing the schema up to date did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SchemaReport {
+    /// Names of the migrations just applied.
+    pub applied: Vec<String>,
+    /// The version the schema is at.
+    pub version: i32,
+}

@@ -1,0 +1,62 @@
+//! The real things that tests run against: PostgreSQL, Redis, anvil, and processes of our own.
+//!
+//! Development only; no shipped crate depends on it.
+//!
+//! ```text
+//!  test process                          outlives it by moments
+//!  ────────────                          ──────────────────────
+//!  Postgres ─┐
+//!  Anvil    ─┼─→ Process ──── pipe ────→ watcher (sh)
+//!  Redis    ─┘      │                       │ the pipe closes, however the test died:
+//!                   └──→ gate (sh) ═ exec ═→ program   ←── stop signal, then rm -rf
+//! ```
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | [`wait`] | waiting for a condition, with a deadline and a name |
+//! | [`ports`] | a port that nothing listens on and the system does not hand out |
+//! | [`programs`] | where the programs are that tests run |
+//! | [`process`] | a running program: its output, signals and exit |
+//! | [`launch`] | how a program is started |
+//! | [`postgres`] | a private PostgreSQL server |
+//! | [`anvil`] | a private development chain |
+//! | [`redis`] | a private Redis server |
+//! | [`proxy`] | a TCP proxy that cuts, freezes and loses answers |
+//!
+//! Three rules hold for all of it. Nothing started here outlives the test process, even one killed
+//! by `SIGKILL`. Nothing waits by sleeping for a fixed time: every wait names a condition, and
+//! gives up after [`DEADLINE`] with a message that says what was missing. And nothing returns an
+//! error: a test that lacks its server cannot go on, so everything here panics, with the output of
+//! the program that failed.
+//!
+//! Deliberately absent: mocks, and any knowledge of what `stile` is. Its binary is given by path.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a launcher that fails ends the test; there is no caller that could go on"
+)]
+
+pub mod anvil;
+pub mod launch;
+pub mod ports;
+pub mod postgres;
+pub mod process;
+pub mod programs;
+pub mod proxy;
+pub mod redis;
+pub mod wait;
+
+mod account;
+mod scratch;
+mod signal;
+mod watcher;
+
+pub use anvil::{Anvil, AnvilOptions};
+pub use launch::Launch;
+pub use ports::free_port;
+pub use postgres::Postgres;
+pub use process::Process;
+pub use proxy::TcpProxy;
+pub use redis::Redis;
+pub use signal::Signal;
+pub use wait::{DEADLINE, eventually, eventually_within};

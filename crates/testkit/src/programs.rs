@@ -1,0 +1,85 @@
+//! Where the programs are that tests run.
+
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the anvil to use.
+pub const ANVIL_VARIABLE: &str = "STILE_ANVIL";
+
+/// A program on `PATH`.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file())
+}
+
+/// A program of the PostgreSQL server: on `PATH`, else that of the newest version in the place
+/// where Debian keeps them, which is on nobody's `PATH`.
+pub fn postgres(name: &str) -> PathBuf {
+    on_path(name)
+        .or_else(|| newest_debian_postgres(Path::new("/usr/lib/postgresql"), name))
+        .unwrap_or_else(|| missing(name, "the PostgreSQL server"))
+}
+
+fn newest_debian_postgres(versions: &Path, name: &str) -> Option<PathBuf> {
+    versions
+        .read_dir()
+        .ok()?
+        .filter_map(|entry| {
+            let directory = entry.ok()?.path();
+            let version: u32 = directory.file_name()?.to_str()?.parse().ok()?;
+            let program = directory.join("bin").join(name);
+            program.is_file().then_some((version, program))
+        })
+        .max()
+        .map(|(_, program)| program)
+}
+
+/// `redis-server`.
+pub fn redis() -> PathBuf {
+    on_path("redis-server").unwrap_or_else(|| missing("redis-server", "Redis"))
+}
+
+/// anvil: the one that [`ANVIL_VARIABLE`] names, else the pinned one that `npm ci` puts into the
+/// workspace, else the one on `PATH`.
+pub fn anvil() -> PathBuf {
+    if let Some(named) = std::env::var_os(ANVIL_VARIABLE) {
+        let named = PathBuf::from(named);
+        assert!(
+            named.is_file(),
+            "{ANVIL_VARIABLE} names {}, which is no file",
+            named.display()
+        );
+        return named;
+    }
+    let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let pinned = workspace.join("node_modules/.bin/anvil");
+    // Without its symlinks the path leads to the program itself, from wherever it is started.
+    if let Ok(pinned) = pinned.canonicalize() {
+        return pinned;
+    }
+    on_path("anvil").unwrap_or_else(|| missing("anvil", "anvil 1.7.1"))
+}
+
+fn missing(program: &str, product: &str) -> ! {
+    panic!("{program} was not found: install {product}, or run scripts/test, which does")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_is_the_largest_number_not_the_last_name() {
+        let versions = tempfile::tempdir().unwrap();
+        for version in ["9", "15", "16", "common"] {
+            let programs = versions.path().join(version).join("bin");
+            std::fs::create_dir_all(&programs).unwrap();
+            if version != "16" {
+                std::fs::write(programs.join("initdb"), "").unwrap();
+            }
+        }
+        let found = newest_debian_postgres(versions.path(), "initdb").unwrap();
+        assert_eq!(found, versions.path().join("15/bin/initdb"));
+    }
+}

@@ -1,0 +1,73 @@
+//! A private Redis server.
+
+use crate::launch::Launch;
+use crate::process::Process;
+use crate::signal::Signal;
+use crate::wait::{self, DEADLINE};
+use crate::{ports, programs};
+
+/// How often another port is tried when somebody was faster.
+const PORT_ATTEMPTS: u32 = 5;
+
+/// A running Redis that writes nothing to disk. Dropped, it ends; it also ends with the test
+/// process.
+#[derive(Debug)]
+pub struct Redis {
+    process: Process,
+    port: u16,
+}
+
+impl Redis {
+    /// Starts a server and waits until it takes connections.
+    ///
+    /// Panics with its output if it does not come up.
+    pub async fn start() -> Self {
+        for _ in 0..PORT_ATTEMPTS {
+            let port = ports::free_port();
+            let process = Self::launch(port);
+            // Its own word, since on the port somebody else's server might answer.
+            let up = wait::poll(DEADLINE, async || {
+                let ready = process.stdout().contains("Ready to accept connections");
+                if ready {
+                    Some(true)
+                } else {
+                    process.try_exit().map(|_| false)
+                }
+            });
+            match up.await {
+                Some(true) => return Self { process, port },
+                Some(false) if process.stdout().contains("Address already in use") => continue,
+                Some(false) => panic!("Redis ended{}", process.report()),
+                None => panic!("Redis is not ready{}", process.report()),
+            }
+        }
+        panic!("no free port for Redis in {PORT_ATTEMPTS} attempts");
+    }
+
+    fn launch(port: u16) -> Process {
+        Launch::new(programs::redis())
+            .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+            .args(["--save", "", "--appendonly", "no"])
+            .start()
+    }
+
+    /// `redis://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The process, to freeze it or to read its output.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Freezes or wakes the server.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+}
