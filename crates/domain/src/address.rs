@@ -10,7 +10,9 @@ pub enum AddressError {
     Malformed,
     /// Mixed upper and lower case, but not the mix that EIP-55 prescribes: most likely a typing
     /// error in one of the digits.
-    #[error("has a wrong EIP-55 checksum: a digit may be mistyped (write it in lower case to skip this check)")]
+    #[error(
+        "has a wrong EIP-55 checksum: a digit may be mistyped (write it in lower case to skip this check)"
+    )]
     Checksum,
 }
 

@@ -12,9 +12,7 @@ use crate::{Lane, Nonce};
 
 /// A hold's own name. A nonce that is given out again comes with a new hold id, so whoever had it
 /// before cannot touch it any more.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HoldId(pub Uuid);
 

@@ -1,1 +1,59 @@
-//! x
+//! What drives a lane.
+//!
+//! ```text
+//!  caller ──→ component ──→ dispatch ──→ allocate ──→ Store::bind ──→ the caller's hold
+//!              (the API)    │  basic:        │  lease in hand? plan, commit, answer
+//!                           │  at once       └──→ start: a new lane's first cursor, off the worker
+//!                           │  worker-queue:
+//!                           └  hash(lane) % workers, whatever waits is one commit
+//!
+//!  beside it, for every lane this node holds:
+//!    keeper   renews leases, takes over expired lanes, gives all back at the end
+//!    sweeper  ends holds that ran out, asks the chain about silent ones, offers released nonces
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`component`] | `NonceComponent`: allocate, mark, with_nonce |
+//! | [`with_nonce`] | what a handler's result says about its nonce |
+//! | [`node`] | starting and stopping all of it |
+//! | [`settings`] | what a node is told once, at start |
+//! | [`error`] | what a caller is told when it does not work, and when to come back |
+//! | `dispatch` | the two modes |
+//! | `queue` | the workers of worker-queue mode |
+//! | `allocate` | plan, commit, answer |
+//! | `start` | a new lane's first cursor |
+//! | `mark` | callers' marks |
+//! | `lanes` | what a node remembers of its lanes |
+//! | `keeper` | leases |
+//! | `sweeper` | holds that nobody settles |
+//! | `offers` | released nonces, on their way back to callers |
+//! | `orphans` | holds whose caller never heard of them |
+//! | `metrics` | names and labels |
+//!
+//! What is deliberately absent: SQL, and trust in time. A lease in memory says that trying is
+//! worth while; whether a write is valid is decided by the lane's row.
+
+mod allocate;
+pub mod component;
+mod core;
+mod dispatch;
+pub mod error;
+mod keeper;
+mod lanes;
+mod mark;
+pub mod metrics;
+pub mod node;
+mod offers;
+mod orphans;
+mod queue;
+pub mod settings;
+mod start;
+mod sweeper;
+pub mod with_nonce;
+
+pub use component::NonceComponent;
+pub use error::NonceError;
+pub use node::Node;
+pub use settings::{ChainQuery, Mode, QueueSettings, RejectPolicy, Settings};
+pub use with_nonce::{HandlerError, Sent, WithNonceError};

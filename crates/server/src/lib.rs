@@ -1,1 +1,32 @@
-//! x
+//! Stile over HTTP.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`app`] | the routes, and what every handler is given |
+//! | [`directory`] | which lanes this server serves |
+//! | `nonces` | allocate and mark |
+//! | `signers` | lanes for people: list, show, pause, resume |
+//! | `health` | liveness, readiness, metrics |
+//! | `extract` | bodies, path parts and queries, with errors that name the field |
+//! | [`problem`] | RFC 9457 problem documents |
+//! | [`code`] | every error code there is |
+//! | `measure` | a count and a duration for every request |
+//! | [`serve`] | listening and stopping |
+//!
+//! What is deliberately absent: rules about nonces. A handler parses, calls the engine, and shows
+//! what it got.
+
+pub mod app;
+pub mod code;
+pub mod directory;
+mod extract;
+mod health;
+mod measure;
+mod nonces;
+pub mod problem;
+pub mod serve;
+mod signers;
+
+pub use app::{App, openapi, router};
+pub use directory::Directory;
+pub use serve::{ListenError, Server};

@@ -46,7 +46,9 @@ pub enum StoreError {
     )]
     NotDurable,
     /// Another process serves this embedded database.
-    #[error("{path} is in use by {by}. One server at a time: stop that one, or use PostgreSQL for several nodes")]
+    #[error(
+        "{path} is in use by {by}. One server at a time: stop that one, or use PostgreSQL for several nodes"
+    )]
     InUse {
         /// The database file.
         path: String,

@@ -43,7 +43,7 @@ pub use error::StoreError;
 pub use open::{OpenOptions, open};
 pub use store::Store;
 pub use types::{
-    Acquisition, Advance, AllocationKey, Binding, Claim, FencingToken, HeldLane, HoldFilter, HoldPage,
-    LaneSurvey, LaneView, Mark, MarkOutcome, MarkVerdict, NewHold, Owner, Refusal, Renewal,
-    SchemaReport, Takeover,
+    Acquisition, Advance, AllocationKey, Binding, Claim, FencingToken, HeldLane, HoldFilter,
+    HoldPage, LaneSurvey, LaneView, Mark, MarkOutcome, MarkVerdict, NewHold, Owner, Refusal,
+    Renewal, SchemaReport, Takeover,
 };

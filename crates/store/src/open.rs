@@ -63,7 +63,8 @@ pub(crate) fn compare_versions(found: i32, runner: &Runner) -> Result<(), StoreE
 }
 
 pub(crate) fn schema_report(report: &Report, version: i32) -> SchemaReport {
-    let applied = report.applied_migrations().iter().map(|migration| migration.to_string()).collect();
+    let applied =
+        report.applied_migrations().iter().map(|migration| migration.to_string()).collect();
     SchemaReport { applied, version }
 }
 

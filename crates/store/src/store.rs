@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey, LaneView, Mark,
-    MarkOutcome, Refusal, Renewal, SchemaReport, StoreError,
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey,
+    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, StoreError,
 };
 
 /// The durable truth about lanes, nonces and holds.
@@ -39,7 +39,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Takes the lanes that an earlier incarnation of the same node left behind, expired or not.
     /// To be called once, at start: the earlier process is presumed dead, and if it is not, the
     /// raised token keeps it out.
-    async fn take_own(&self, holder: &Holder, lease: Duration) -> Result<Vec<HeldLane>, StoreError>;
+    async fn take_own(&self, holder: &Holder, lease: Duration)
+    -> Result<Vec<HeldLane>, StoreError>;
 
     /// Takes up to `limit` expired lanes that have open work, skipping rows that are locked.
     async fn take_expired(

@@ -45,13 +45,7 @@ mod tests {
         let passwd = "root:x:0:0::/root:/bin/sh\npostgres-admin:x:7:8::/:/bin/sh\n\
                       postgres:x:101:104:PostgreSQL,,,:/var/lib/postgresql:/bin/bash\n";
         let found = Account::find(passwd, "postgres");
-        assert_eq!(
-            found,
-            Some(Account {
-                user_id: 101,
-                group_id: 104
-            })
-        );
+        assert_eq!(found, Some(Account { user_id: 101, group_id: 104 }));
         assert_eq!(Account::find(passwd, "nobody"), None);
     }
 }

@@ -1,14 +1,15 @@
 //! A private development chain.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::launch::Launch;
 use crate::process::Process;
-use crate::signal::Signal;
 use crate::wait::DEADLINE;
 use crate::{programs, scratch};
 
-use tempfile::TempDir;
+/// What anvil writes once it takes connections, followed by the address.
+const LISTENING: &str = "Listening on ";
 
 /// How a chain behaves.
 #[derive(Debug, Clone)]
@@ -46,10 +47,7 @@ impl AnvilOptions {
             format!("--chain-id={}", self.chain_id),
             format!("--accounts={}", self.accounts),
         ];
-        arguments.extend(
-            self.block_time_seconds
-                .map(|seconds| format!("--block-time={seconds}")),
-        );
+        arguments.extend(self.block_time_seconds.map(|seconds| format!("--block-time={seconds}")));
         arguments.extend(self.no_mining.then(|| "--no-mining".to_owned()));
         arguments.extend(self.arguments.iter().cloned());
         arguments
@@ -77,21 +75,11 @@ impl Anvil {
             .env("HOME", home.path())
             .scratch(home.path())
             .start();
-        let line = process
-            .wait_for_line(|line| line.starts_with(LISTENING), DEADLINE)
-            .await;
+        let line = process.wait_for_line(|line| line.starts_with(LISTENING), DEADLINE).await;
         let address = line.trim_start_matches(LISTENING).trim();
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(DEADLINE)
-            .build();
+        let client = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build();
         let client = client.expect("build an HTTP client");
-        Self {
-            url: format!("http://{address}"),
-            process,
-            client,
-            _home: home,
-        }
+        Self { url: format!("http://{address}"), process, client, _home: home }
     }
 
     /// The URL of the JSON-RPC endpoint.
@@ -99,7 +87,8 @@ impl Anvil {
         &self.url
     }
 
-    /// The process, to freeze it or to read its output.
+    /// The process, to freeze it (a node that accepts connections and does not answer) or to read
+    /// its output.
     pub fn process(&self) -> &Process {
         &self.process
     }
@@ -110,17 +99,9 @@ impl Anvil {
     pub async fn rpc(&self, method: &str, params: Value) -> Value {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let answer = async {
-            self.client
-                .post(&self.url)
-                .json(&request)
-                .send()
-                .await?
-                .json::<Value>()
-                .await
+            self.client.post(&self.url).json(&request).send().await?.json::<Value>().await
         };
-        let mut answer = answer
-            .await
-            .unwrap_or_else(|error| panic!("{method}: {error:?}"));
+        let mut answer = answer.await.unwrap_or_else(|error| panic!("{method}: {error:?}"));
         match answer.get("error") {
             Some(error) => panic!("{method}: {error}"),
             None => answer["result"].take(),
@@ -129,8 +110,7 @@ impl Anvil {
 
     /// Makes so many blocks at once.
     pub async fn mine(&self, blocks: u64) {
-        self.rpc("anvil_mine", json!([format!("{blocks:#x}")]))
-            .await;
+        self.rpc("anvil_mine", json!([format!("{blocks:#x}")])).await;
     }
 
     /// The height of the newest block.
@@ -142,10 +122,7 @@ impl Anvil {
     pub async fn accounts(&self) -> Vec<String> {
         let accounts = self.rpc("eth_accounts", json!([])).await;
         let accounts = accounts.as_array().expect("a list of accounts");
-        accounts
-            .iter()
-            .map(|account| account.as_str().unwrap().to_owned())
-            .collect()
+        accounts.iter().map(|account| account.as_str().unwrap().to_owned()).collect()
     }
 
     /// Sends one wei from an unlocked account to itself, as an outsider who shares the key would,
@@ -161,20 +138,9 @@ impl Anvil {
 
     /// How many transactions an account has made, as of a block: `"latest"`, `"pending"`, ….
     pub async fn nonce(&self, address: &str, tag: &str) -> u64 {
-        quantity(
-            &self
-                .rpc("eth_getTransactionCount", json!([address, tag]))
-                .await,
-        )
-    }
-
-    /// Freezes or wakes the chain: a node that accepts connections and does not answer.
-    pub fn signal(&self, signal: Signal) {
-        self.process.signal(signal);
+        quantity(&self.rpc("eth_getTransactionCount", json!([address, tag])).await)
     }
 }
-
-const LISTENING: &str = "Listening on ";
 
 /// A JSON-RPC quantity: hexadecimal with a prefix.
 fn quantity(value: &Value) -> u64 {

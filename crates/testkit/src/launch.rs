@@ -27,7 +27,10 @@ const GATE: &str = r#"read -r open && exec env -i "$@" </dev/null"#;
 /// # runtime.block_on(async {
 /// use testkit::{DEADLINE, Launch};
 ///
-/// let process = Launch::new("/bin/sh").args(["-c", "echo $GREETING"]).env("GREETING", "hello").start();
+/// let process = Launch::new("/bin/sh")
+///     .args(["-c", "echo $GREETING"])
+///     .env("GREETING", "hello")
+///     .start();
 /// assert!(process.wait_exit(DEADLINE).await.success());
 /// assert_eq!(process.stdout(), "hello\n");
 /// # });
@@ -45,10 +48,11 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A program by its path. Its environment is empty but for `PATH`.
+    /// A program by its path, which counts from our own current directory, not the child's. Its
+    /// environment is empty but for `PATH`.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         let launch = Self {
-            program: program.into(),
+            program: std::path::absolute(program.into()).expect("the path of a program"),
             arguments: Vec::new(),
             environment: Vec::new(),
             current_directory: None,
@@ -112,11 +116,7 @@ impl Launch {
     /// Panics if there is no such file. A file that cannot be executed shows in the output, with
     /// exit status 126.
     pub fn start(self) -> Process {
-        assert!(
-            self.program.is_file(),
-            "there is no program at {}",
-            self.program.display()
-        );
+        assert!(self.program.is_file(), "there is no program at {}", self.program.display());
         let (directory, own) = match &self.scratch {
             Some(directory) => (directory.clone(), None),
             None => {
@@ -128,14 +128,7 @@ impl Launch {
         let watcher = Watcher::start(child.id(), self.stop_signal, &directory);
         let mut gate = child.stdin.take().expect("the gate reads from a pipe");
         gate.write_all(b"open\n").expect("open the gate");
-        Process::new(
-            child,
-            watcher,
-            self.stop_signal,
-            self.program,
-            directory,
-            own,
-        )
+        Process::new(child, watcher, self.stop_signal, self.program, directory, own)
     }
 
     fn spawn_gate(&self, directory: &Path) -> Child {
@@ -153,16 +146,10 @@ impl Launch {
         if let Some(account) = self.account {
             command.uid(account.user_id).gid(account.group_id);
         }
-        command
-            .spawn()
-            .unwrap_or_else(|error| panic!("start {}: {error}", self.program.display()))
+        command.spawn().unwrap_or_else(|error| panic!("start {}: {error}", self.program.display()))
     }
 }
 
 fn open_to_append(file: &Path) -> File {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(file)
-        .expect("create the output file")
+    OpenOptions::new().create(true).append(true).open(file).expect("create the output file")
 }

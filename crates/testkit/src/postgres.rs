@@ -70,9 +70,7 @@ impl Postgres {
         let mut server = Self {
             process: None,
             port: 0,
-            settings: settings
-                .map(|&(name, value)| (name.into(), value.into()))
-                .collect(),
+            settings: settings.map(|&(name, value)| (name.into(), value.into())).collect(),
             account,
             databases: AtomicU32::new(0),
             directory,
@@ -86,42 +84,26 @@ impl Postgres {
                 Err(status) => panic!("PostgreSQL ended ({status}):\n{}", server.log()),
             }
         }
-        panic!(
-            "no free port for PostgreSQL in {PORT_ATTEMPTS} attempts:\n{}",
-            server.log()
-        );
+        panic!("no free port for PostgreSQL in {PORT_ATTEMPTS} attempts:\n{}", server.log());
     }
 
     async fn initialise(&self) {
         let process = self
             .program("initdb")
             .stop_signal(Signal::Term)
-            .args([
-                "--username=postgres",
-                "--auth=trust",
-                "--encoding=UTF8",
-                "--locale=C",
-            ])
+            .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"])
             .arg("--no-sync")
             .arg("-D")
             .arg(self.data_directory())
             .start();
         let status = process.wait_exit(DEADLINE).await;
-        assert!(
-            status.success(),
-            "initdb failed ({status}){}",
-            process.report()
-        );
+        assert!(status.success(), "initdb failed ({status}){}", process.report());
     }
 
     /// Starts the server and waits until it answers; its exit status if it ends instead.
     async fn launch(&mut self) -> Result<(), ExitStatus> {
         let mut launch = self.program("postgres").stop_signal(Signal::Quit);
-        launch = launch
-            .arg("-D")
-            .arg(self.data_directory())
-            .arg("-p")
-            .arg(self.port.to_string());
+        launch = launch.arg("-D").arg(self.data_directory()).arg("-p").arg(self.port.to_string());
         launch = launch.arg("-k").arg(self.directory.path());
         for (name, value) in &self.settings {
             launch = launch.arg("-c").arg(format!("{name}={value}"));
@@ -143,10 +125,7 @@ impl Postgres {
     /// answer. The server opens the port first.
     async fn answers(&self) -> bool {
         let host = self.directory.path().display();
-        let configuration = format!(
-            "host={host} port={} user=postgres dbname=postgres",
-            self.port
-        );
+        let configuration = format!("host={host} port={} user=postgres dbname=postgres", self.port);
         tokio_postgres::connect(&configuration, NoTls).await.is_ok()
     }
 
@@ -163,10 +142,7 @@ impl Postgres {
 
     /// Creates an empty database, and returns its URL.
     pub async fn database(&self) -> String {
-        let name = format!(
-            "test_{}",
-            self.databases.fetch_add(1, Ordering::Relaxed) + 1
-        );
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed) + 1);
         self.execute(&format!("CREATE DATABASE {name}")).await;
         self.url(&name)
     }

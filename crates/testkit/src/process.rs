@@ -80,11 +80,7 @@ impl Process {
             id: child.id(),
             program,
             stop_signal,
-            state: Mutex::new(State {
-                child,
-                watcher: Some(watcher),
-                status: None,
-            }),
+            state: Mutex::new(State { child, watcher: Some(watcher), status: None }),
             directory,
             _own_directory: own_directory,
         }
@@ -140,10 +136,7 @@ impl Process {
     fn find_line(&self, predicate: impl Fn(&str) -> bool) -> Option<String> {
         [self.stdout(), self.stderr()].iter().find_map(|output| {
             let (whole_lines, _unfinished) = output.rsplit_once('\n')?;
-            whole_lines
-                .lines()
-                .find(|line| predicate(line))
-                .map(str::to_owned)
+            whole_lines.lines().find(|line| predicate(line)).map(str::to_owned)
         })
     }
 
@@ -157,11 +150,7 @@ impl Process {
             let mut state = self.state.lock().unwrap();
             state.try_exit().is_none() && signal.send(self.id)
         };
-        assert!(
-            sent,
-            "{signal:?} to a process that has ended{}",
-            self.report()
-        );
+        assert!(sent, "{signal:?} to a process that has ended{}", self.report());
         if signal == Signal::Stop {
             let stopped = wait::poll_blocking(STOP_DEADLINE, || all_threads_stopped(self.id));
             assert!(stopped, "did not stop{}", self.report());
@@ -225,7 +214,6 @@ fn all_threads_stopped(id: u32) -> bool {
     threads.flatten().all(|thread| {
         // `17 (name of the program) T …`; the name may itself contain parentheses.
         let line = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        line.rsplit_once(") ")
-            .is_none_or(|(_, rest)| rest.starts_with(['T', 'Z', 'X']))
+        line.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['T', 'Z', 'X']))
     })
 }

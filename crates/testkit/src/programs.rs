@@ -8,9 +8,7 @@ pub const ANVIL_VARIABLE: &str = "STILE_ANVIL";
 /// A program on `PATH`.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|directory| directory.join(name))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
 /// A program of the PostgreSQL server: on `PATH`, else that of the newest version in the place
@@ -45,11 +43,7 @@ pub fn redis() -> PathBuf {
 pub fn anvil() -> PathBuf {
     if let Some(named) = std::env::var_os(ANVIL_VARIABLE) {
         let named = PathBuf::from(named);
-        assert!(
-            named.is_file(),
-            "{ANVIL_VARIABLE} names {}, which is no file",
-            named.display()
-        );
+        assert!(named.is_file(), "{ANVIL_VARIABLE} names {}, which is no file", named.display());
         return named;
     }
     let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

@@ -30,12 +30,7 @@ impl TcpProxy {
     /// Starts forwarding from a free port of 127.0.0.1.
     pub async fn start(target: SocketAddr) -> Self {
         let (listener, address) = bind_anywhere().await;
-        let proxy = Self {
-            address,
-            target,
-            faults: Arc::default(),
-            listening: Mutex::default(),
-        };
+        let proxy = Self { address, target, faults: Arc::default(), listening: Mutex::default() };
         proxy.listen(listener, &mut *proxy.listening.lock().await);
         proxy
     }

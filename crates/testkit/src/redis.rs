@@ -2,7 +2,6 @@
 
 use crate::launch::Launch;
 use crate::process::Process;
-use crate::signal::Signal;
 use crate::wait::{self, DEADLINE};
 use crate::{ports, programs};
 
@@ -28,11 +27,7 @@ impl Redis {
             // Its own word, since on the port somebody else's server might answer.
             let up = wait::poll(DEADLINE, async || {
                 let ready = process.stdout().contains("Ready to accept connections");
-                if ready {
-                    Some(true)
-                } else {
-                    process.try_exit().map(|_| false)
-                }
+                if ready { Some(true) } else { process.try_exit().map(|_| false) }
             });
             match up.await {
                 Some(true) => return Self { process, port },
@@ -64,10 +59,5 @@ impl Redis {
     /// The process, to freeze it or to read its output.
     pub fn process(&self) -> &Process {
         &self.process
-    }
-
-    /// Freezes or wakes the server.
-    pub fn signal(&self, signal: Signal) {
-        self.process.signal(signal);
     }
 }

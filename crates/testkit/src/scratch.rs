@@ -18,25 +18,15 @@ pub(crate) fn directory(purpose: &str) -> TempDir {
 
 fn parent() -> PathBuf {
     let preferred = std::env::temp_dir();
-    if preferred.ancestors().all(is_open_to_everybody) {
-        preferred
-    } else {
-        "/tmp".into()
-    }
+    if preferred.ancestors().all(is_open_to_everybody) { preferred } else { "/tmp".into() }
 }
 
 fn is_open_to_everybody(directory: &Path) -> bool {
     directory.as_os_str().is_empty()
-        || directory
-            .metadata()
-            .is_ok_and(|data| data.permissions().mode() & 0o001 != 0)
+        || directory.metadata().is_ok_and(|data| data.permissions().mode() & 0o001 != 0)
 }
 
 /// The user who made the directory, which is the user we run as.
 pub(crate) fn owner(directory: &TempDir) -> u32 {
-    directory
-        .path()
-        .metadata()
-        .expect("read the temporary directory")
-        .uid()
+    directory.path().metadata().expect("read the temporary directory").uid()
 }

@@ -24,12 +24,7 @@ async fn a_transaction_is_mined_at_once_by_default() {
 
 #[tokio::test]
 async fn without_mining_blocks_come_when_asked_for() {
-    let options = AnvilOptions {
-        no_mining: true,
-        chain_id: 5,
-        accounts: 2,
-        ..Default::default()
-    };
+    let options = AnvilOptions { no_mining: true, chain_id: 5, accounts: 2, ..Default::default() };
     let anvil = Anvil::start(options).await;
     assert_eq!(anvil.rpc("eth_chainId", json!([])).await, "0x5");
     let accounts = anvil.accounts().await;
@@ -45,15 +40,9 @@ async fn without_mining_blocks_come_when_asked_for() {
 
 #[tokio::test]
 async fn with_a_block_time_blocks_come_by_themselves() {
-    let options = AnvilOptions {
-        block_time_seconds: Some(1),
-        ..Default::default()
-    };
+    let options = AnvilOptions { block_time_seconds: Some(1), ..Default::default() };
     let anvil = Anvil::start(options).await;
-    eventually("two blocks", async || {
-        (anvil.height().await >= 2).then_some(())
-    })
-    .await;
+    eventually("two blocks", async || (anvil.height().await >= 2).then_some(())).await;
 }
 
 #[tokio::test]

@@ -5,10 +5,7 @@
 //! so whoever is left behind is found by where it runs.
 
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::print_stdout,
-    reason = "the victim tells its test where to look"
-)]
+#![allow(clippy::print_stdout, reason = "the victim tells its test where to look")]
 
 use std::path::{Path, PathBuf};
 
@@ -26,9 +23,8 @@ async fn victim() {
     let postgres = Postgres::shared().await;
     let own_postgres = Postgres::start(&[]).await;
     // A server with a client has a process more to leave behind.
-    let (_client, connection) = tokio_postgres::connect(&postgres.database().await, NoTls)
-        .await
-        .expect("connect");
+    let (_client, connection) =
+        tokio_postgres::connect(&postgres.database().await, NoTls).await.expect("connect");
     tokio::spawn(connection);
     let anvil = Anvil::start(AnvilOptions::default()).await;
     let redis = Redis::start().await;
@@ -53,7 +49,8 @@ async fn victim() {
     }
 }
 
-/// Starts the victim and waits until it has started everything; returns its directories.
+/// Starts the victim and waits until it has started everything, which is a good deal and may take
+/// its time; returns its directories.
 async fn start_victim(fate: &str) -> (Process, Vec<PathBuf>) {
     let this = std::env::current_exe().expect("the path of this test");
     let arguments = ["--exact", "victim", "--nocapture"];
@@ -61,13 +58,9 @@ async fn start_victim(fate: &str) -> (Process, Vec<PathBuf>) {
     let anvil = testkit::programs::anvil().display().to_string();
     environment.push((testkit::programs::ANVIL_VARIABLE, &anvil));
     let victim = Process::start(this, &arguments, &environment);
-    victim
-        .wait_for_line(|line| line == "all is up", DEADLINE)
-        .await;
+    victim.wait_for_line(|line| line == "all is up", DEADLINE * 2).await;
     let output = victim.stdout();
-    let directories = output
-        .lines()
-        .filter_map(|line| line.split_once("directory "));
+    let directories = output.lines().filter_map(|line| line.split_once("directory "));
     let directories: Vec<_> = directories.map(|(_, path)| PathBuf::from(path)).collect();
     assert_eq!(directories.len(), 6, "{output}");
     (victim, directories)
@@ -87,10 +80,7 @@ async fn assert_nothing_is_left(directories: &[PathBuf]) {
 async fn a_killed_test_process_leaves_nothing_behind() {
     let (victim, directories) = start_victim("is killed").await;
     let postgres = processes_in(&directories[0]);
-    assert!(
-        postgres.len() > 1,
-        "the server and its children are found: {postgres:?}"
-    );
+    assert!(postgres.len() > 1, "the server and its children are found: {postgres:?}");
     victim.signal(Signal::Kill);
     victim.wait_exit(DEADLINE).await;
     assert_nothing_is_left(&directories).await;

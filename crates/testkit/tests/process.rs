@@ -23,10 +23,7 @@ async fn the_environment_is_path_and_what_was_given() {
     let process = Process::start(env, &[], &[("A", "1"), ("B", "with space"), ("A", "2")]);
     assert!(process.wait_exit(DEADLINE).await.success());
     let output = process.stdout();
-    let mut names: Vec<_> = output
-        .lines()
-        .map(|line| line.split_once('=').unwrap())
-        .collect();
+    let mut names: Vec<_> = output.lines().map(|line| line.split_once('=').unwrap()).collect();
     names.sort_unstable();
     let path = std::env::var("PATH").unwrap();
     assert_eq!(names, [("A", "2"), ("B", "with space"), ("PATH", &path)]);
@@ -37,19 +34,14 @@ async fn output_can_be_read_while_it_runs() {
     let process = shell("echo out; echo err >&2; exec sleep 60");
     let line = process.wait_for_line(|line| line == "err", DEADLINE).await;
     assert_eq!(line, "err");
-    assert_eq!(
-        (process.stdout().as_str(), process.stderr().as_str()),
-        ("out\n", "err\n")
-    );
+    assert_eq!((process.stdout().as_str(), process.stderr().as_str()), ("out\n", "err\n"));
     assert_eq!(process.try_exit(), None);
 }
 
 #[tokio::test]
 async fn a_missing_line_is_reported_with_the_output() {
     let process = shell("echo something else; exec sleep 60");
-    process
-        .wait_for_line(|line| line == "something else", DEADLINE)
-        .await;
+    process.wait_for_line(|line| line == "something else", DEADLINE).await;
     let message = panic_of(process.wait_for_line(|_| false, Duration::from_millis(50))).await;
     assert!(message.contains("something else"), "{message}");
 }
@@ -57,9 +49,7 @@ async fn a_missing_line_is_reported_with_the_output() {
 #[tokio::test]
 async fn the_last_words_of_a_process_are_found_and_its_end_ends_the_wait() {
     let process = shell("echo last words; exit 3");
-    process
-        .wait_for_line(|line| line == "last words", DEADLINE)
-        .await;
+    process.wait_for_line(|line| line == "last words", DEADLINE).await;
     let message = panic_of(process.wait_for_line(|_| false, DEADLINE)).await;
     assert!(message.contains("exit status: 3"), "{message}");
 }
@@ -76,11 +66,7 @@ async fn signals_arrive_with_their_usual_effect() {
         let process = shell("echo up; exec sleep 60");
         process.wait_for_line(|line| line == "up", DEADLINE).await;
         process.signal(signal);
-        assert_eq!(
-            process.wait_exit(DEADLINE).await.signal(),
-            Some(number),
-            "{signal:?}"
-        );
+        assert_eq!(process.wait_exit(DEADLINE).await.signal(), Some(number), "{signal:?}");
     }
 }
 
@@ -93,28 +79,21 @@ async fn a_stopped_process_does_nothing_until_it_continues() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(process.stdout().len(), before, "it ran on");
     process.signal(Signal::Cont);
-    testkit::eventually("another tick", async || {
-        (process.stdout().len() > before).then_some(())
-    })
-    .await;
+    testkit::eventually("another tick", async || (process.stdout().len() > before).then_some(()))
+        .await;
 }
 
 #[tokio::test]
 async fn a_dropped_process_is_gone_with_its_children_and_its_directory() {
     let process = shell("sleep 60 & echo $!; wait");
-    let child = process
-        .wait_for_line(|line| !line.is_empty(), DEADLINE)
-        .await;
+    let child = process.wait_for_line(|line| !line.is_empty(), DEADLINE).await;
     let (id, directory) = (process.id().to_string(), process.directory().to_owned());
     assert!(is_running(&id) && is_running(&child) && directory.exists());
     // Dropped while stopped, which is when a polite signal would be of no use.
     process.signal(Signal::Stop);
     drop(process);
     assert!(!is_running(&id) && !directory.exists());
-    testkit::eventually("the end of the child", async || {
-        (!is_running(&child)).then_some(())
-    })
-    .await;
+    testkit::eventually("the end of the child", async || (!is_running(&child)).then_some(())).await;
 }
 
 #[tokio::test]
@@ -124,10 +103,7 @@ async fn it_starts_in_a_directory_of_its_own_or_where_it_is_told() {
     let own = process.directory().canonicalize().unwrap();
     assert_eq!(Path::new(process.stdout().trim()), own);
 
-    let process = Launch::new(SHELL)
-        .args(["-c", "pwd -P"])
-        .current_directory("/")
-        .start();
+    let process = Launch::new(SHELL).args(["-c", "pwd -P"]).current_directory("/").start();
     process.wait_exit(DEADLINE).await;
     assert_eq!(process.stdout(), "/\n");
 }
@@ -149,6 +125,5 @@ async fn panic_of<T>(future: impl Future<Output = T>) -> String {
 /// Whether a process runs; one that has ended and only waits to be reaped does not.
 fn is_running(id: &str) -> bool {
     let line = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    line.rsplit_once(") ")
-        .is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+    line.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
 }

@@ -29,9 +29,8 @@ async fn echo() -> SocketAddr {
 async fn say(stream: &mut TcpStream, word: &str) -> Option<String> {
     stream.write_all(word.as_bytes()).await.ok()?;
     let mut answer = vec![0; word.len()];
-    let read = timeout(DEADLINE, stream.read_exact(&mut answer))
-        .await
-        .expect("an answer or an end");
+    let read =
+        timeout(DEADLINE, stream.read_exact(&mut answer)).await.expect("an answer or an end");
     read.ok()?;
     Some(String::from_utf8(answer).unwrap())
 }
@@ -51,12 +50,7 @@ async fn bytes_pass_both_ways_and_the_end_passes_too() {
     let mut back = Vec::new();
     let (received, ()) = tokio::join!(read.read_to_end(&mut back), send);
     received.unwrap();
-    assert!(
-        back == long,
-        "{} of {} bytes came back",
-        back.len(),
-        long.len()
-    );
+    assert!(back == long, "{} of {} bytes came back", back.len(), long.len());
 }
 
 #[tokio::test]
@@ -88,10 +82,7 @@ async fn a_frozen_proxy_accepts_and_passes_nothing_until_healed() {
     proxy.heal().await;
     for stream in [&mut old, &mut new] {
         let mut answer = [0; 4];
-        timeout(DEADLINE, stream.read_exact(&mut answer))
-            .await
-            .expect("in time")
-            .unwrap();
+        timeout(DEADLINE, stream.read_exact(&mut answer)).await.expect("in time").unwrap();
         assert_eq!(&answer, b"held");
     }
 }

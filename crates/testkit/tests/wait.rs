@@ -20,10 +20,7 @@ async fn a_wait_ends_with_the_first_answer() {
 async fn a_wait_that_fails_names_the_condition_and_the_line() {
     let hangs = async || std::future::pending::<Option<()>>().await;
     let wait = eventually_within(Duration::from_millis(50), "spring", hangs);
-    let panic = AssertUnwindSafe(wait)
-        .catch_unwind()
-        .await
-        .expect_err("gives up");
+    let panic = AssertUnwindSafe(wait).catch_unwind().await.expect_err("gives up");
     let message = panic.downcast_ref::<String>().expect("a message");
     assert!(message.contains("for spring"), "{message}");
     assert!(message.contains("tests/wait.rs:"), "{message}");

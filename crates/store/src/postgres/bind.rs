@@ -146,7 +146,9 @@ impl Fenced<'_> {
     ) -> Result<HashSet<Lane>, StoreError> {
         let wanted: Vec<_> = bindings
             .iter()
-            .flat_map(|b| b.plan.reissued.iter().zip(&b.holds).map(|(old, new)| (b.claim, old, new)))
+            .flat_map(|b| {
+                b.plan.reissued.iter().zip(&b.holds).map(|(old, new)| (b.claim, old, new))
+            })
             .collect();
         if wanted.is_empty() {
             return Ok(HashSet::new());
@@ -228,7 +230,9 @@ impl Fenced<'_> {
         let keyed: Vec<_> = bindings
             .iter()
             .flat_map(|b| planned(b).map(|(nonce, hold)| (b.claim.lane, nonce, hold)))
-            .filter_map(|(lane, nonce, hold)| hold.key.as_ref().map(|key| (lane, nonce, hold.id, key)))
+            .filter_map(|(lane, nonce, hold)| {
+                hold.key.as_ref().map(|key| (lane, nonce, hold.id, key))
+            })
             .collect();
         if keyed.is_empty() {
             return Ok(());

@@ -35,10 +35,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) const NOT_DURABLE: &str = "synchronous_commit is off";
 
 pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, StoreError> {
-    let mut config: Config = options
-        .url
-        .parse()
-        .map_err(|e: tokio_postgres::Error| StoreError::Url(format!("not a PostgreSQL URL: {e}")))?;
+    let mut config: Config = options.url.parse().map_err(|e: tokio_postgres::Error| {
+        StoreError::Url(format!("not a PostgreSQL URL: {e}"))
+    })?;
     config.application_name(config.get_application_name().unwrap_or("stile").to_owned());
     config.connect_timeout(CONNECT_TIMEOUT);
     config.keepalives_idle(Duration::from_secs(10));

@@ -42,8 +42,7 @@ pub(super) async fn acquire(
         .await?;
     let mut held: HashMap<Lane, HeldLane> =
         held.into_iter().map(|lane| (lane.claim.lane, lane)).collect();
-    let others: Vec<Lane> =
-        lanes.iter().copied().filter(|lane| !held.contains_key(lane)).collect();
+    let others: Vec<Lane> = lanes.iter().copied().filter(|lane| !held.contains_key(lane)).collect();
     let mut owners = owners(sessions, &others).await?;
     lanes
         .iter()
@@ -66,12 +65,7 @@ pub(super) async fn take_own(
             let rows = transaction
                 .query(
                     include_str!("sql/take_own.sql"),
-                    &[
-                        &holder.node.0,
-                        &holder.incarnation.0,
-                        &holder.url,
-                        &rows::seconds(lease),
-                    ],
+                    &[&holder.node.0, &holder.incarnation.0, &holder.url, &rows::seconds(lease)],
                 )
                 .await?;
             transaction.commit().await?;

@@ -21,25 +21,31 @@ pub(super) async fn mark(
         let changed = sessions.within(StoreError::CommitUnknown, apply(sessions, &round)).await?;
         let rest: Vec<_> = round
             .iter()
-            .filter(|mark| !changed.contains_key(&mark.hold))
+            .filter(|mark| !changed.get(&mark.hold).is_some_and(|hold| concerns(mark, hold)))
             .map(|mark| (mark.lane, mark.nonce, mark.hold))
             .collect();
-        let mut found = read::holds_by_id(sessions, &rest).await?;
+        let found = read::holds_by_id(sessions, &rest).await?;
         for (place, mark) in places.into_iter().zip(round) {
             outcomes[place] = Some(match changed.get(&mark.hold) {
-                Some(hold) => MarkOutcome::Done(hold.clone()),
-                None => mark_rules::unchanged(mark, found.remove(&mark.hold)),
+                Some(hold) if concerns(mark, hold) => MarkOutcome::Done(hold.clone()),
+                _ => {
+                    let found = found.get(&mark.hold).filter(|(hold, _)| concerns(mark, hold));
+                    mark_rules::unchanged(mark, found.cloned())
+                }
             });
         }
     }
     Ok(outcomes.into_iter().flatten().collect())
 }
 
+/// Whether the hold that carries the mark's hold id is the one the mark is about. A batch may hold
+/// a right mark and one with the same hold id and a wrong nonce.
+fn concerns(mark: &Mark, hold: &Hold) -> bool {
+    (hold.lane, hold.nonce) == (mark.lane, mark.nonce)
+}
+
 /// Applies marks of which no two concern one nonce; answers with the holds that changed.
-async fn apply(
-    sessions: &Sessions,
-    marks: &[&Mark],
-) -> Result<HashMap<HoldId, Hold>, StoreError> {
+async fn apply(sessions: &Sessions, marks: &[&Mark]) -> Result<HashMap<HoldId, Hold>, StoreError> {
     let columns = LaneColumns::of(marks.iter().map(|mark| mark.lane));
     let nonces: Vec<i64> = marks.iter().map(|mark| mark.nonce.cast_signed()).collect();
     let holds: Vec<Uuid> = marks.iter().map(|mark| mark.hold.0).collect();

@@ -31,8 +31,8 @@ use async_trait::async_trait;
 use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey, LaneView, Mark,
-    MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey,
+    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
 };
 pub use connect::PostgresOptions;
 
@@ -72,7 +72,11 @@ impl Store for PostgresStore {
         lease::acquire(&self.sessions, holder, lanes, lease).await
     }
 
-    async fn take_own(&self, holder: &Holder, lease: Duration) -> Result<Vec<HeldLane>, StoreError> {
+    async fn take_own(
+        &self,
+        holder: &Holder,
+        lease: Duration,
+    ) -> Result<Vec<HeldLane>, StoreError> {
         lease::take_own(&self.sessions, holder, lease).await
     }
 

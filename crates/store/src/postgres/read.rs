@@ -116,10 +116,8 @@ pub(super) async fn allocated_under(
     for row in &rows {
         let hold = HoldId(row.try_get("hold_id")?);
         wanted.push((lane, rows::nonce(row.try_get("nonce")?), hold));
-        let key = AllocationKey {
-            tenant: row.try_get("tenant")?,
-            key: row.try_get("idempotency_key")?,
-        };
+        let key =
+            AllocationKey { tenant: row.try_get("tenant")?, key: row.try_get("idempotency_key")? };
         by_key.insert(key, hold);
     }
     let found = holds_by_id(sessions, &wanted).await?;
@@ -148,7 +146,9 @@ pub(super) async fn survey(
                     .collect(),
                 suspect: suspect.into_iter().map(rows::nonce).collect(),
                 expired: row.try_get::<_, i64>("expired")?.unsigned_abs(),
-                highest_consumed: row.try_get::<_, Option<i64>>("highest_consumed")?.map(rows::nonce),
+                highest_consumed: row
+                    .try_get::<_, Option<i64>>("highest_consumed")?
+                    .map(rows::nonce),
             })
         })
         .collect()
@@ -170,7 +170,9 @@ pub(super) async fn lanes(
                 owner: rows::owner(row)?,
                 expires_at: row.try_get("expires_at")?,
                 next_nonce: row.try_get::<_, Option<i64>>("next_nonce")?.map(rows::nonce),
-                last_chain_nonce: row.try_get::<_, Option<i64>>("last_chain_nonce")?.map(rows::nonce),
+                last_chain_nonce: row
+                    .try_get::<_, Option<i64>>("last_chain_nonce")?
+                    .map(rows::nonce),
                 paused: row.try_get("paused")?,
                 held: 0,
                 suspect: 0,

@@ -59,10 +59,7 @@ pub(super) fn hold(row: &Row) -> Result<Hold, StoreError> {
         nonce: nonce(row.try_get("nonce")?),
         status: status.parse::<HoldStatus>().map_err(|_| broken("status"))?,
         locked_until: row.try_get("locked_until")?,
-        tx_hash: tx_hash
-            .map(B256::try_from)
-            .transpose()
-            .map_err(|_| broken("tx_hash"))?,
+        tx_hash: tx_hash.map(B256::try_from).transpose().map_err(|_| broken("tx_hash"))?,
         reason: row.try_get("reason")?,
     })
 }

@@ -37,9 +37,14 @@ async fn run(client: &mut Client) -> Result<SchemaReport, StoreError> {
 }
 
 pub(super) async fn check(sessions: &Sessions) -> Result<(), StoreError> {
-    let session = sessions.session().await?;
-    let found = version(session.client()).await?;
-    session.finish();
+    let found = sessions
+        .within(StoreError::Unavailable, async {
+            let session = sessions.session().await?;
+            let found = version(session.client()).await?;
+            session.finish();
+            Ok(found)
+        })
+        .await?;
     crate::open::compare_versions(found, &runner())
 }
 
@@ -49,9 +54,8 @@ fn runner() -> Runner {
 
 /// The newest migration applied, 0 for an empty database.
 async fn version(client: &Client) -> Result<i32, StoreError> {
-    let there = client
-        .query_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL", &[])
-        .await?;
+    let there =
+        client.query_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL", &[]).await?;
     if !there.get::<_, bool>(0) {
         return Ok(0);
     }

@@ -127,13 +127,21 @@ pub(super) struct Transaction(Session);
 
 impl Transaction {
     /// Runs a prepared statement.
-    pub(super) async fn query(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn query(
+        &self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
         let statement = self.0.client().prepare_cached(sql).await?;
         Ok(self.0.client().query(&statement, params).await?)
     }
 
     /// Runs a prepared statement for its effect. Answers with the number of rows.
-    pub(super) async fn execute(&self, sql: &'static str, params: Params<'_>) -> Result<u64, StoreError> {
+    pub(super) async fn execute(
+        &self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<u64, StoreError> {
         let statement = self.0.client().prepare_cached(sql).await?;
         Ok(self.0.client().execute(&statement, params).await?)
     }
@@ -160,7 +168,9 @@ impl From<Error> for StoreError {
             None => Self::Unavailable(text),
             Some(code) if code.starts_with("23") => Self::Constraint(text),
             // Connection, transaction rollback (deadlock), resources, operator intervention, locks.
-            Some(code) if ["08", "40", "53", "57", "55"].iter().any(|class| code.starts_with(class)) => {
+            Some(code)
+                if ["08", "40", "53", "57", "55"].iter().any(|class| code.starts_with(class)) =>
+            {
                 Self::Unavailable(text)
             }
             Some(_) => Self::Internal(text),

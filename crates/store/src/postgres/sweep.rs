@@ -102,7 +102,8 @@ impl Fenced<'_> {
                 &[&rows::chain(lane), &lane.signer.as_slice(), &at.cast_signed()],
             )
             .await?;
-        let row = rows.first().ok_or_else(|| StoreError::Internal("the lane row is gone".into()))?;
+        let row =
+            rows.first().ok_or_else(|| StoreError::Internal("the lane row is gone".into()))?;
         Ok(rows::nonce(row.try_get("next_nonce")?))
     }
 
@@ -128,10 +129,7 @@ impl Fenced<'_> {
             )
             .await?;
         self.transaction()
-            .query(
-                include_str!("sql/settle.sql"),
-                &[&columns.chains, &columns.signers, &latest],
-            )
+            .query(include_str!("sql/settle.sql"), &[&columns.chains, &columns.signers, &latest])
             .await
     }
 }

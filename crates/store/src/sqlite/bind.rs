@@ -40,7 +40,8 @@ pub(super) fn bind(
 ) -> Result<Result<Vec<Hold>, Refusal>, StoreError> {
     let part = in_savepoint(connection, |connection| {
         let advance = Advance { first: binding.plan.first, count: binding.plan.fresh };
-        let fenced = fence(connection, &binding.claim, Some(advance), lease)?.map_err(Stop::Refused)?;
+        let fenced =
+            fence(connection, &binding.claim, Some(advance), lease)?.map_err(Stop::Refused)?;
         let locked_until = fenced.now() + rows::micros(hold_timeout);
         let (again, fresh) = binding.holds.split_at(binding.plan.reissued.len());
         for (released, hold) in binding.plan.reissued.iter().zip(again) {

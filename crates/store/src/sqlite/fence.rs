@@ -58,8 +58,8 @@ fn why(connection: &Connection, claim: &Claim, now: i64) -> Result<Refusal, Stor
             Ok((rows::owner(row, now)?, row.get::<_, Option<String>>("paused")?))
         })
         .optional()?;
-    let (owner, paused) = found
-        .ok_or_else(|| StoreError::Internal(format!("the row of {} is gone", claim.lane)))?;
+    let (owner, paused) =
+        found.ok_or_else(|| StoreError::Internal(format!("the row of {} is gone", claim.lane)))?;
     if owner.token != claim.token || owner.incarnation != claim.incarnation {
         return Ok(Refusal::Fenced(owner));
     }

@@ -16,6 +16,9 @@ pub(super) fn acquire(
     lease: Duration,
 ) -> Result<Acquisition, StoreError> {
     let now = rows::now(connection)?;
+    // Asked before the write: the clock is too coarse to tell from the times what happened.
+    let takeover =
+        if is_ours(connection, holder, lane)? { Takeover::Kept } else { Takeover::Taken };
     let sql = format!(
         "INSERT INTO lane (chain_id, signer, owner_node, owner_incarnation, owner_url,
                            fencing_token, acquired_at, expires_at, updated_at)
@@ -30,7 +33,7 @@ pub(super) fn acquire(
              expires_at = excluded.expires_at,
              updated_at = excluded.updated_at
          WHERE owner_incarnation = excluded.owner_incarnation OR expires_at <= excluded.acquired_at
-         RETURNING {LANE_COLUMNS}, acquired_at = updated_at AS taken"
+         RETURNING {LANE_COLUMNS}"
     );
     let held = connection
         .prepare_cached(&sql)?
@@ -44,10 +47,7 @@ pub(super) fn acquire(
                 now,
                 now + rows::micros(lease),
             ],
-            |row| {
-                let taken: bool = row.get("taken")?;
-                rows::held_lane(row, if taken { Takeover::Taken } else { Takeover::Kept })
-            },
+            |row| rows::held_lane(row, takeover),
         )
         .optional()?;
     if let Some(held) = held {
@@ -56,8 +56,17 @@ pub(super) fn acquire(
     let sql = format!("SELECT {LANE_COLUMNS} FROM lane WHERE chain_id = ?1 AND signer = ?2");
     let owner = connection
         .prepare_cached(&sql)?
-        .query_row(params![rows::chain(lane), lane.signer.as_slice()], |row| rows::owner(row, now))?;
+        .query_row(params![rows::chain(lane), lane.signer.as_slice()], |row| {
+            rows::owner(row, now)
+        })?;
     Ok(Acquisition::Other(owner))
+}
+
+fn is_ours(connection: &Connection, holder: &Holder, lane: Lane) -> Result<bool, StoreError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM lane
+                              WHERE chain_id = ?1 AND signer = ?2 AND owner_incarnation = ?3)";
+    let key = params![rows::chain(lane), lane.signer.as_slice(), holder.incarnation.0];
+    Ok(connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?)
 }
 
 pub(super) fn take_own(
@@ -75,13 +84,7 @@ pub(super) fn take_own(
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let taken = statement.query_map(
-        params![
-            holder.node.0,
-            holder.incarnation.0,
-            holder.url,
-            now,
-            now + rows::micros(lease)
-        ],
+        params![holder.node.0, holder.incarnation.0, holder.url, now, now + rows::micros(lease)],
         |row| rows::held_lane(row, Takeover::Taken),
     )?;
     Ok(taken.collect::<Result<_, _>>()?)

@@ -3,8 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use stile_domain::Lane;
 
-use super::rows::{self, HOLD_COLUMNS};
 use super::read;
+use super::rows::{self, HOLD_COLUMNS};
 use crate::mark_rules;
 use crate::{Mark, MarkOutcome, MarkVerdict, StoreError};
 

@@ -26,8 +26,8 @@ use rusqlite::Connection;
 use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey, LaneView, Mark,
-    MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey,
+    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
 };
 
 /// SQLite behind the [`Store`] trait.
@@ -99,11 +99,17 @@ impl Store for SqliteStore {
         lease: Duration,
     ) -> Result<Vec<Acquisition>, StoreError> {
         let (holder, lanes) = (holder.clone(), lanes.to_vec());
-        self.write(move |c| lanes.iter().map(|lane| lease::acquire(c, &holder, *lane, lease)).collect())
-            .await
+        self.write(move |c| {
+            lanes.iter().map(|lane| lease::acquire(c, &holder, *lane, lease)).collect()
+        })
+        .await
     }
 
-    async fn take_own(&self, holder: &Holder, lease: Duration) -> Result<Vec<HeldLane>, StoreError> {
+    async fn take_own(
+        &self,
+        holder: &Holder,
+        lease: Duration,
+    ) -> Result<Vec<HeldLane>, StoreError> {
         let holder = holder.clone();
         self.write(move |c| lease::take_own(c, &holder, lease)).await
     }
@@ -120,7 +126,8 @@ impl Store for SqliteStore {
 
     async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError> {
         let claims = claims.to_vec();
-        self.write(move |c| claims.iter().map(|claim| lease::renew(c, claim, lease)).collect()).await
+        self.write(move |c| claims.iter().map(|claim| lease::renew(c, claim, lease)).collect())
+            .await
     }
 
     async fn release(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
@@ -158,8 +165,10 @@ impl Store for SqliteStore {
         lease: Duration,
     ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
         let claims = claims.to_vec();
-        self.write(move |c| claims.iter().map(|claim| sweep::expire(c, claim, policy, lease)).collect())
-            .await
+        self.write(move |c| {
+            claims.iter().map(|claim| sweep::expire(c, claim, policy, lease)).collect()
+        })
+        .await
     }
 
     async fn settle(
@@ -209,13 +218,15 @@ impl Store for SqliteStore {
         keys: &[AllocationKey],
     ) -> Result<Vec<Option<Hold>>, StoreError> {
         let keys = keys.to_vec();
-        self.read(move |c| keys.iter().map(|key| read::allocated_under(c, lane, key)).collect()).await
+        self.read(move |c| keys.iter().map(|key| read::allocated_under(c, lane, key)).collect())
+            .await
     }
 
     async fn survey(&self, lanes: &[Lane]) -> Result<Vec<LaneSurvey>, StoreError> {
         let lanes = lanes.to_vec();
         self.read(move |c| {
-            let surveys: Result<Vec<_>, _> = lanes.iter().map(|lane| read::survey(c, *lane)).collect();
+            let surveys: Result<Vec<_>, _> =
+                lanes.iter().map(|lane| read::survey(c, *lane)).collect();
             Ok(surveys?.into_iter().flatten().collect())
         })
         .await

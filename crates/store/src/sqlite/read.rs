@@ -47,7 +47,10 @@ pub(super) fn allocated_under(
     Ok(hold(connection, lane, rows::nonce(nonce), HoldId(id))?.map(|(hold, _)| hold))
 }
 
-pub(super) fn survey(connection: &Connection, lane: Lane) -> Result<Option<LaneSurvey>, StoreError> {
+pub(super) fn survey(
+    connection: &Connection,
+    lane: Lane,
+) -> Result<Option<LaneSurvey>, StoreError> {
     let now = rows::now(connection)?;
     let mut survey = LaneSurvey {
         lane,
@@ -114,7 +117,9 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
                 "SELECT count(*) FROM nonce
                  WHERE chain_id = ?1 AND signer = ?2 AND status <> 'CONSUMED' AND status = ?3",
             )?
-            .query_row(params![rows::chain(lane), lane.signer.as_slice(), status], |row| row.get(0))?;
+            .query_row(params![rows::chain(lane), lane.signer.as_slice(), status], |row| {
+                row.get(0)
+            })?;
         Ok(count.unsigned_abs())
     };
     view.held = count("HELD")?;

@@ -42,8 +42,8 @@ pub(super) fn time(row: &Row<'_>, column: &str) -> rusqlite::Result<Timestamp> {
 pub(super) fn lane(row: &Row<'_>) -> rusqlite::Result<Lane> {
     let chain: i64 = row.get("chain_id")?;
     let signer: [u8; 20] = row.get("signer")?;
-    let chain = ChainId::new(chain.unsigned_abs())
-        .map_err(|_| broken(row, "chain_id", Type::Integer))?;
+    let chain =
+        ChainId::new(chain.unsigned_abs()).map_err(|_| broken(row, "chain_id", Type::Integer))?;
     Ok(Lane::new(chain, Address::from(signer)))
 }
 

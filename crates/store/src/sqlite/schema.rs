@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::{SchemaReport, StoreError};
 
@@ -13,19 +13,30 @@ mod embedded {
 pub(super) async fn migrate(path: PathBuf) -> Result<SchemaReport, StoreError> {
     tokio::task::spawn_blocking(move || {
         let mut connection = super::connect(&path)?;
-        let runner = embedded::migrations::runner();
-        let known = crate::open::newest(&runner);
-        let found = version(&connection)?;
-        if found > known {
-            return Err(StoreError::SchemaTooNew { found, known });
-        }
-        let report = runner
-            .run(&mut connection)
-            .map_err(|e| StoreError::Internal(format!("migration failed: {e}")))?;
-        Ok(crate::open::schema_report(&report, known))
+        // Two that migrate at once take turns: the second waits for the first one's commit.
+        connection.set_transaction_behavior(TransactionBehavior::Immediate);
+        run(&mut connection)
     })
     .await
     .map_err(|e| StoreError::Internal(format!("migration was cut short: {e}")))?
+}
+
+fn run(connection: &mut Connection) -> Result<SchemaReport, StoreError> {
+    // Grouped: a migration and the record of it are one commit.
+    let runner = embedded::migrations::runner().set_grouped(true);
+    let known = crate::open::newest(&runner);
+    loop {
+        let found = version(connection)?;
+        if found > known {
+            return Err(StoreError::SchemaTooNew { found, known });
+        }
+        match runner.run(connection) {
+            Ok(report) => return Ok(crate::open::schema_report(&report, known)),
+            // Somebody else applied them in the meantime; there may be nothing left to do.
+            Err(_) if version(connection)? > found => {}
+            Err(e) => return Err(StoreError::Internal(format!("migration failed: {e}"))),
+        }
+    }
 }
 
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {

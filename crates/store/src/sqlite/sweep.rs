@@ -58,8 +58,7 @@ impl Fenced<'_> {
             .connection()
             .prepare_cached(
                 "UPDATE lane
-                 SET next_nonce = coalesce(next_nonce, ?3),
-                     last_chain_nonce = coalesce(last_chain_nonce, ?3)
+                 SET next_nonce = coalesce(next_nonce, ?3)
                  WHERE chain_id = ?1 AND signer = ?2
                  RETURNING next_nonce",
             )?
@@ -83,18 +82,15 @@ impl Fenced<'_> {
     fn settle(&self, latest: Nonce) -> Result<Vec<Hold>, StoreError> {
         let lane = self.claim().lane;
         self.connection()
-            .prepare_cached("UPDATE lane SET last_chain_nonce = ?3 WHERE chain_id = ?1 AND signer = ?2")?
+            .prepare_cached(
+                "UPDATE lane SET last_chain_nonce = ?3 WHERE chain_id = ?1 AND signer = ?2",
+            )?
             .execute(params![rows::chain(lane), lane.signer.as_slice(), latest.cast_signed()])?;
         self.changed(
             "SET status = 'CONSUMED', reason = 'the chain shows this nonce used', updated_at = ?4
              WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
                AND status IN ('SUSPECT', 'RELEASED')",
-            params![
-                rows::chain(lane),
-                lane.signer.as_slice(),
-                latest.cast_signed(),
-                self.now()
-            ],
+            params![rows::chain(lane), lane.signer.as_slice(), latest.cast_signed(), self.now()],
         )
     }
 

@@ -23,9 +23,8 @@ pub(super) async fn serve(mut client: TcpStream, target: SocketAddr, faults: Arc
     let (from_server, to_server) = server.split();
     let requests = forward(from_client, to_server, &faults, |_| false);
     let mut response = Response::default();
-    let responses = forward(from_server, to_client, &faults, |chunk| {
-        faults.must_drop(&mut response, chunk)
-    });
+    let responses =
+        forward(from_server, to_client, &faults, |chunk| faults.must_drop(&mut response, chunk));
     // Whatever ended it, both sockets close when this returns.
     let _ = tokio::try_join!(requests, responses);
 }

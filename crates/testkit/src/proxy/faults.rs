@@ -15,11 +15,7 @@ pub(super) struct Faults {
 
 impl Default for Faults {
     fn default() -> Self {
-        Self {
-            frozen: watch::Sender::new(false),
-            armed: Mutex::default(),
-            dropped: 0.into(),
-        }
+        Self { frozen: watch::Sender::new(false), armed: Mutex::default(), dropped: 0.into() }
     }
 }
 
@@ -31,10 +27,7 @@ impl Faults {
     /// Returns at once unless the proxy is frozen.
     pub(super) async fn wait_until_flowing(&self) {
         let mut frozen = self.frozen.subscribe();
-        frozen
-            .wait_for(|frozen| !frozen)
-            .await
-            .expect("the sender is in self");
+        frozen.wait_for(|frozen| !frozen).await.expect("the sender is in self");
     }
 
     pub(super) fn arm(&self, pattern: &[u8]) {
@@ -76,10 +69,7 @@ impl Response {
     /// Whether the pattern ends within this chunk, having begun here or in an earlier one.
     fn completes(&mut self, pattern: &[u8], chunk: &[u8]) -> bool {
         self.tail.extend_from_slice(chunk);
-        let found = self
-            .tail
-            .windows(pattern.len())
-            .any(|window| window == pattern);
+        let found = self.tail.windows(pattern.len()).any(|window| window == pattern);
         let keep = self.tail.len().min(pattern.len() - 1);
         self.tail.drain(..self.tail.len() - keep);
         found

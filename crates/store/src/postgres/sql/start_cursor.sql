@@ -1,4 +1,4 @@
 UPDATE lane
-SET next_nonce = coalesce(next_nonce, $3), last_chain_nonce = coalesce(last_chain_nonce, $3)
+SET next_nonce = coalesce(next_nonce, $3)
 WHERE chain_id = $1 AND signer = $2
 RETURNING next_nonce

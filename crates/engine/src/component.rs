@@ -1,0 +1,148 @@
+//! `NonceComponent`: nonces for callers who sign and send by themselves.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stile_domain::{B256, Hold, HoldId, Lane, Nonce};
+use stile_store::{AllocationKey, HoldFilter, HoldPage, LaneView, Mark, MarkVerdict};
+use tokio::sync::oneshot;
+
+use crate::allocate::Allocate;
+use crate::core::Core;
+use crate::dispatch::{Call, Dispatch};
+use crate::error::NonceError;
+use crate::mark::MarkCall;
+use crate::with_nonce::{HandlerError, Sent, WithNonceError};
+
+/// The longest a caller who gives a nonce back waits for the chain to be asked about it.
+const OFFER_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Hands out the nonces of lanes, each exactly once, whatever node or mode serves the call.
+///
+/// Cheap to clone. Calls may be made from anywhere, also from inside a [`Self::with_nonce`]
+/// handler, for the same lane or another. Dropping a call's future does not undo it half-way: it
+/// is either not begun or carried through, and a nonce that nobody is left to take goes back.
+#[derive(Debug, Clone)]
+pub struct NonceComponent {
+    core: Arc<Core>,
+    dispatch: Arc<Dispatch>,
+}
+
+impl NonceComponent {
+    pub(crate) fn new(core: Arc<Core>, dispatch: Arc<Dispatch>) -> Self {
+        Self { core, dispatch }
+    }
+
+    /// Gives out the lane's next nonce: the lowest one that was given back, else a fresh one.
+    pub async fn allocate(&self, lane: Lane) -> Result<Hold, NonceError> {
+        self.allocate_keyed(lane, None).await
+    }
+
+    /// Like [`Self::allocate`], but the same key always answers with the same hold.
+    pub async fn allocate_once(&self, lane: Lane, key: AllocationKey) -> Result<Hold, NonceError> {
+        self.allocate_keyed(lane, Some(key)).await
+    }
+
+    async fn allocate_keyed(
+        &self,
+        lane: Lane,
+        key: Option<AllocationKey>,
+    ) -> Result<Hold, NonceError> {
+        let (reply, answer) = oneshot::channel();
+        self.call(Call::Allocate(Allocate::new(lane, key, reply)), answer).await
+    }
+
+    /// Says that a transaction with this nonce was sent. Saying it again answers the same.
+    pub async fn mark_used(&self, hold: &Hold, tx_hash: B256) -> Result<Hold, NonceError> {
+        self.mark(hold.lane, hold.nonce, hold.id, MarkVerdict::Used(tx_hash)).await
+    }
+
+    /// Says that nothing was sent with this nonce and nothing will be. When this returns the nonce
+    /// is on offer again, unless the chain took too long to say that it is unused.
+    pub async fn mark_recyclable(&self, hold: &Hold, reason: &str) -> Result<Hold, NonceError> {
+        let verdict = MarkVerdict::Recyclable(reason.to_owned());
+        self.mark(hold.lane, hold.nonce, hold.id, verdict).await
+    }
+
+    /// Marks a hold known by its parts.
+    pub async fn mark(
+        &self,
+        lane: Lane,
+        nonce: Nonce,
+        hold: HoldId,
+        verdict: MarkVerdict,
+    ) -> Result<Hold, NonceError> {
+        let gives_back = matches!(verdict, MarkVerdict::Recyclable(_));
+        let (reply, answer) = oneshot::channel();
+        let mark = Mark { lane, nonce, hold, verdict };
+        let hold = self.call(Call::Mark(MarkCall { mark, reply }), answer).await?;
+        if gives_back {
+            let core = Arc::clone(&self.core);
+            let offered = self.core.tasks.spawn(async move { core.refresh(lane).await });
+            let _ = tokio::time::timeout(OFFER_PATIENCE, offered).await;
+        }
+        Ok(hold)
+    }
+
+    /// Allocates a nonce, runs the handler with it, and marks it by the handler's result: sent is
+    /// used, [`HandlerError::NotSent`] is recyclable. After any other error, a panic, or if this
+    /// future is dropped, the hold stays as it is and goes the way of a silent caller's.
+    ///
+    /// The handler runs in the caller's own task, so it may be slow and may call the component
+    /// again.
+    pub async fn with_nonce<T, E, F, Fut>(
+        &self,
+        lane: Lane,
+        handler: F,
+    ) -> Result<Sent<T>, WithNonceError<E>>
+    where
+        F: FnOnce(Hold) -> Fut,
+        Fut: Future<Output = Result<Sent<T>, HandlerError<E>>>,
+    {
+        let hold = self.allocate(lane).await.map_err(WithNonceError::Allocate)?;
+        let result = handler(hold.clone()).await;
+        let (marked, tx_hash) = match &result {
+            Ok(sent) => (self.mark_used(&hold, sent.tx_hash).await, Some(sent.tx_hash)),
+            Err(HandlerError::NotSent(_)) => {
+                (self.mark_recyclable(&hold, "the handler did not send").await, None)
+            }
+            Err(HandlerError::MaybeSent(_)) => (Ok(hold.clone()), None),
+        };
+        let hold = Box::new(hold);
+        match (marked, result) {
+            (Err(error), _) => Err(WithNonceError::Mark { error, hold, tx_hash }),
+            (Ok(_), Ok(sent)) => Ok(sent),
+            (Ok(_), Err(error)) => Err(WithNonceError::Handler { error, hold }),
+        }
+    }
+
+    /// Stops a lane from giving out nonces until it is resumed. `false`: nobody ever took it.
+    pub async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, NonceError> {
+        Ok(self.core.store.pause(lane, reason).await?)
+    }
+
+    /// Ends a pause. `false`: nobody ever took the lane.
+    pub async fn resume(&self, lane: Lane) -> Result<bool, NonceError> {
+        Ok(self.core.store.resume(lane).await?)
+    }
+
+    /// Lanes as the database has them; `None` for one that nobody ever took.
+    pub async fn lanes(&self, lanes: &[Lane]) -> Result<Vec<Option<LaneView>>, NonceError> {
+        Ok(self.core.store.lanes(lanes).await?)
+    }
+
+    /// A page of a lane's holds.
+    pub async fn holds(&self, filter: HoldFilter) -> Result<HoldPage, NonceError> {
+        Ok(self.core.store.holds(filter).await?)
+    }
+
+    async fn call(
+        &self,
+        call: Call,
+        answer: oneshot::Receiver<Result<Hold, NonceError>>,
+    ) -> Result<Hold, NonceError> {
+        self.dispatch.send(&self.core, call).await?;
+        answer.await.unwrap_or(Err(NonceError::ShuttingDown))
+    }
+}

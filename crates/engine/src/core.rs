@@ -1,0 +1,113 @@
+//! What every part of the engine shares.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stile_chain::{BlockTag, ChainError, NonceSource};
+use stile_domain::{Holder, Lane, Nonce};
+use stile_store::{Acquisition, Claim, HeldLane, Owner, Store, StoreError, Takeover};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, error, info, warn};
+
+use crate::lanes::{Lanes, Slot};
+use crate::metrics;
+use crate::orphans::Orphans;
+use crate::settings::{ChainQuery, Settings};
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) chain: Arc<dyn NonceSource>,
+    pub(crate) settings: Settings,
+    pub(crate) holder: Holder,
+    pub(crate) lanes: Lanes,
+    pub(crate) orphans: Orphans,
+    /// Work that must be finished before the process may end, whoever has stopped waiting for it.
+    pub(crate) tasks: TaskTracker,
+    /// Cancelled when no more calls are taken.
+    pub(crate) stopping: CancellationToken,
+}
+
+impl Core {
+    pub(crate) fn lease(&self) -> Duration {
+        self.settings.lease.duration
+    }
+
+    /// Until when a lease is believed in whose request is being sent now.
+    pub(crate) fn trust_from_now(&self) -> Instant {
+        Instant::now() + self.settings.lease.trust()
+    }
+
+    /// Asks the database for lanes. Answers in the lanes' order and remembers what it got.
+    pub(crate) async fn acquire(&self, lanes: &[Lane]) -> Result<Vec<Acquisition>, StoreError> {
+        let until = self.trust_from_now();
+        let answers =
+            self.store.acquire(&self.holder, lanes, self.lease()).await.inspect_err(|_| {
+                metrics::lease_acquired("error");
+                metrics::store_failed("acquire");
+            })?;
+        for (lane, answer) in lanes.iter().zip(&answers) {
+            let slot = self.lanes.slot(*lane);
+            match answer {
+                Acquisition::Held(held) => self.remember(&slot, held, until),
+                Acquisition::Other(owner) => {
+                    metrics::lease_acquired("other");
+                    if let Some(claim) = slot.claim() {
+                        self.lost(&slot, claim, owner, "allocate");
+                    }
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Takes note of a lane that is ours.
+    pub(crate) fn remember(&self, slot: &Slot, held: &HeldLane, until: Instant) {
+        let claim = held.claim;
+        slot.trust(claim, until);
+        let (signer, chain, node) = (slot.lane().signer, slot.lane().chain, &self.holder.node);
+        let (token, expires_at) = (claim.token().get(), held.expires_at);
+        match held.takeover {
+            Takeover::Taken => {
+                metrics::lease_acquired("taken");
+                info!(%signer, %chain, %node, token, %expires_at, "lane acquired");
+            }
+            Takeover::Kept => {
+                metrics::lease_acquired("kept");
+                debug!(%signer, %chain, %node, token, %expires_at, "lane kept");
+            }
+        }
+    }
+
+    /// Takes note that a claim is superseded: counts it, says so, drops what is known of the lane.
+    pub(crate) fn lost(&self, slot: &Slot, claim: Claim, owner: &Owner, op: &'static str) {
+        metrics::fence_rejected(op);
+        let (signer, chain, node) = (slot.lane().signer, slot.lane().chain, &self.holder.node);
+        let (provided_token, token) = (claim.token().get(), owner.token.get());
+        warn!(%signer, %chain, %node, op, provided_token, token, owner = %owner.node,
+              "write refused: the lane has a newer token");
+        let known = slot.drop_claim(claim);
+        let namesake =
+            owner.node == self.holder.node && owner.incarnation != self.holder.incarnation;
+        if known && namesake {
+            metrics::duplicate_node();
+            error!(%signer, %chain, %node, "another process with this node's id has taken the lane: \
+                    give every node its own node.id, or make sure the old process is gone");
+        }
+    }
+
+    /// Asks the chain, if it is to be asked at all. `None`: it is not.
+    pub(crate) async fn chain_latest(&self, lane: Lane) -> Result<Option<Nonce>, ChainError> {
+        match self.settings.chain_query {
+            ChainQuery::Disabled => Ok(None),
+            ChainQuery::Enabled(_) => self.ask_chain(lane, BlockTag::Latest).await.map(Some),
+        }
+    }
+
+    pub(crate) async fn ask_chain(&self, lane: Lane, at: BlockTag) -> Result<Nonce, ChainError> {
+        let answer = self.chain.transaction_count(lane, at).await;
+        metrics::chain_read(if answer.is_ok() { "ok" } else { "error" });
+        answer
+    }
+}

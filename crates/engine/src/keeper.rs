@@ -1,0 +1,128 @@
+//! Leases: renewed while the node lives, taken over from nodes that died, given back at the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stile_store::{Claim, HeldLane, Renewal};
+use tracing::{error, info, warn};
+
+use crate::core::Core;
+use crate::metrics;
+
+/// How often expired lanes are looked for. With this, a dead node's lanes are taken within two
+/// seconds of their expiry.
+const TAKEOVER_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Lanes taken over by one statement.
+const TAKEOVER_CHUNK: u32 = 500;
+
+/// At start: takes the lanes that this node's last incarnation left behind.
+pub(crate) async fn take_own(core: &Core) -> Result<(), stile_store::StoreError> {
+    let until = core.trust_from_now();
+    let taken = core.store.take_own(&core.holder, core.lease()).await?;
+    metrics::taken_over("restart", taken.len());
+    remember(core, &taken, until);
+    Ok(())
+}
+
+pub(crate) async fn run(core: Arc<Core>) {
+    let mut renewals = tokio::time::interval(core.settings.lease.renew_interval);
+    let mut takeovers = tokio::time::interval(TAKEOVER_INTERVAL);
+    renewals.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    takeovers.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = core.stopping.cancelled() => return,
+            _ = renewals.tick() => renew(&core).await,
+            _ = takeovers.tick() => take_over(&core).await,
+        }
+    }
+}
+
+pub(crate) async fn renew(core: &Core) {
+    let held = core.lanes.held();
+    metrics::lanes_held(held.len());
+    if held.is_empty() {
+        return;
+    }
+    let claims: Vec<Claim> = held.iter().map(|(_, claim)| *claim).collect();
+    let until = core.trust_from_now();
+    let answers = match core.store.renew(&claims, core.lease()).await {
+        Ok(answers) => answers,
+        Err(error) => {
+            metrics::lease_renewed("error", claims.len());
+            metrics::store_failed("renew");
+            warn!(%error, lanes = claims.len(), "leases could not be renewed");
+            return;
+        }
+    };
+    let (mut renewed, mut skipped, mut fenced) = (0, 0, 0);
+    for ((slot, claim), answer) in held.iter().zip(answers) {
+        match answer {
+            Renewal::Renewed => {
+                renewed += 1;
+                slot.renewed(*claim, until);
+            }
+            Renewal::Skipped => skipped += 1,
+            Renewal::Fenced(owner) => {
+                fenced += 1;
+                core.lost(slot, *claim, &owner, "renew");
+            }
+        }
+    }
+    metrics::lease_renewed("renewed", renewed);
+    metrics::lease_renewed("skipped", skipped);
+    metrics::lease_renewed("fenced", fenced);
+}
+
+async fn take_over(core: &Core) {
+    loop {
+        let until = core.trust_from_now();
+        match core.store.take_expired(&core.holder, core.lease(), TAKEOVER_CHUNK).await {
+            Ok(taken) => {
+                metrics::taken_over("expired", taken.len());
+                remember(core, &taken, until);
+                if taken.len() < TAKEOVER_CHUNK as usize {
+                    return;
+                }
+            }
+            Err(error) => {
+                metrics::store_failed("take_expired");
+                warn!(%error, "expired lanes could not be looked for");
+                return;
+            }
+        }
+    }
+}
+
+fn remember(core: &Core, taken: &[HeldLane], until: std::time::Instant) {
+    for held in taken {
+        core.remember(&core.lanes.slot(held.claim.lane()), held, until);
+    }
+}
+
+/// At the end: gives every lane back, so that others need not wait for the leases to run out.
+pub(crate) async fn release_all(core: &Core) {
+    let held = core.lanes.held();
+    let claims: Vec<Claim> = held.iter().map(|(_, claim)| *claim).collect();
+    if claims.is_empty() {
+        return;
+    }
+    match core.store.release(&claims).await {
+        Ok(released) => {
+            for ((slot, claim), released) in held.iter().zip(&released) {
+                if !released {
+                    metrics::fence_rejected("release");
+                }
+                slot.drop_claim(*claim);
+            }
+            let count = released.iter().filter(|released| **released).count();
+            info!(node = %core.holder.node, lanes = count, "leases given back");
+        }
+        Err(error) => {
+            metrics::store_failed("release");
+            error!(%error, lanes = claims.len(),
+                   "leases could not be given back: others take the lanes when they run out");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a node remembers of its lanes.
+//!
+//! Two things are kept apart on purpose. The *lease* of a lane is read and renewed by the keeper
+//! at any moment and sits behind a lock that is never held across an await. The lane's *work*, its
+//! planner, belongs to whoever is committing for the lane and is locked for as long as that takes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use stile_domain::{Lane, Planner};
+use stile_store::{Claim, FencingToken};
+
+use crate::allocate::Allocate;
+
+/// All lanes this node has worked.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    slots: Mutex<HashMap<Lane, Arc<Slot>>>,
+}
+
+/// One lane.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    lane: Lane,
+    lease: Mutex<Option<Lease>>,
+    /// Calls that wait for the lane's first cursor; `Some` while somebody is finding it out.
+    pub(crate) starting: Mutex<Option<Vec<Allocate>>>,
+    /// Locked by whoever commits for the lane.
+    pub(crate) work: tokio::sync::Mutex<Work>,
+}
+
+/// A lease as far as this node knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lease {
+    pub(crate) claim: Claim,
+    /// Until when it is believed in without asking.
+    trusted_until: Instant,
+}
+
+/// What is planned in memory, under the token it was read under.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    planner: Option<(FencingToken, Planner)>,
+}
+
+impl Work {
+    /// The planner, if it was filled under this claim.
+    pub(crate) fn planner(&mut self, claim: &Claim) -> Option<&mut Planner> {
+        match &mut self.planner {
+            Some((token, planner)) if *token == claim.token() => Some(planner),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn plan_from(&mut self, claim: &Claim, planner: Planner) {
+        self.planner = Some((claim.token(), planner));
+    }
+
+    /// Forgets everything; the database is read again before the next plan.
+    pub(crate) fn forget(&mut self) {
+        self.planner = None;
+    }
+}
+
+impl Slot {
+    pub(crate) fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
+        self.lease.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The claim, if it may be used without asking the database first.
+    pub(crate) fn trusted_claim(&self) -> Option<Claim> {
+        self.lease().filter(|lease| Instant::now() < lease.trusted_until).map(|lease| lease.claim)
+    }
+
+    /// The claim, trusted or not.
+    pub(crate) fn claim(&self) -> Option<Claim> {
+        self.lease().map(|lease| lease.claim)
+    }
+
+    /// The lane is ours under this claim; the request that said so was sent before `until` minus
+    /// the trust of a lease.
+    pub(crate) fn trust(&self, claim: Claim, until: Instant) {
+        let mut lease = self.lease();
+        let until = match *lease {
+            Some(known) if known.claim == claim => known.trusted_until.max(until),
+            _ => until,
+        };
+        *lease = Some(Lease { claim, trusted_until: until });
+    }
+
+    /// Extends the trust in a claim, unless the lane has been lost or taken anew in between.
+    pub(crate) fn renewed(&self, claim: Claim, until: Instant) {
+        let mut lease = self.lease();
+        if let Some(known) = lease.as_mut().filter(|known| known.claim == claim) {
+            known.trusted_until = known.trusted_until.max(until);
+        }
+    }
+
+    /// The claim is superseded. Leaves a newer one alone. `true` if there was something to drop.
+    pub(crate) fn drop_claim(&self, claim: Claim) -> bool {
+        let mut lease = self.lease();
+        let superseded = lease.is_some_and(|known| known.claim == claim);
+        if superseded {
+            *lease = None;
+        }
+        superseded
+    }
+}
+
+impl Lanes {
+    /// The lane's slot, made if need be.
+    pub(crate) fn slot(&self, lane: Lane) -> Arc<Slot> {
+        let mut slots = self.slots();
+        let slot = slots.entry(lane).or_insert_with(|| {
+            Arc::new(Slot {
+                lane,
+                lease: Mutex::default(),
+                starting: Mutex::default(),
+                work: tokio::sync::Mutex::default(),
+            })
+        });
+        Arc::clone(slot)
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<Lane, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The slots of all lanes held, sorted by lane, with their claims.
+    pub(crate) fn held(&self) -> Vec<(Arc<Slot>, Claim)> {
+        let mut held: Vec<_> = self
+            .slots()
+            .values()
+            .filter_map(|slot| slot.claim().map(|claim| (Arc::clone(slot), claim)))
+            .collect();
+        held.sort_unstable_by_key(|(slot, _)| slot.lane);
+        held
+    }
+}

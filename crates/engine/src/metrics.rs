@@ -1,0 +1,194 @@
+//! Names and labels of the metrics, in one place.
+//!
+//! No metric carries a signer: thousands of them would drown a Prometheus, and not every operator
+//! wants them there.
+
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+use std::time::Duration;
+
+/// Every metric: name, kind and what it counts. The reference page is made from it.
+pub const METRICS: &[(&str, Kind, &str)] = &[
+    (LEASE_ACQUIRE, Kind::Counter, "Lanes asked for, by result: taken, kept, other, error"),
+    (
+        LEASE_RENEW,
+        Kind::Counter,
+        "Leases renewed in the background, by result: renewed, skipped, fenced, error",
+    ),
+    (
+        LEASE_TAKEOVER,
+        Kind::Counter,
+        "Lanes taken over from other holders, by cause: expired, restart",
+    ),
+    (
+        FENCE_REJECT,
+        Kind::Counter,
+        "Writes refused because the lane has a newer token, by operation",
+    ),
+    (DUPLICATE_NODE, Kind::Counter, "Lanes lost to another process with this node's id"),
+    (LANES_HELD, Kind::Gauge, "Lanes this node holds"),
+    (
+        HOLDS,
+        Kind::Gauge,
+        "Holds on this node's lanes that need attention, by status: suspect, released",
+    ),
+    (HOLDS_EXPIRED, Kind::Counter, "Holds that ran out, by what became of them: suspect, released"),
+    (HOLDS_SETTLED, Kind::Counter, "Holds that the chain showed to be used"),
+    (
+        HOLDS_ORPHANED,
+        Kind::Counter,
+        "Holds released because their caller was gone before the answer",
+    ),
+    (ALLOCATE, Kind::Counter, "Allocations, by result: fresh, reissued, repeated, refused"),
+    (
+        MARK,
+        Kind::Counter,
+        "Marks, by verdict (used, recyclable) and result (done, conflict, superseded, not_found, error)",
+    ),
+    (QUEUE_DEPTH, Kind::Gauge, "Calls waiting, by worker"),
+    (QUEUE_WAIT, Kind::Histogram, "Seconds a call waited for its worker"),
+    (QUEUE_REJECT, Kind::Counter, "Calls refused because a queue was full, by policy"),
+    (COMMIT_SIZE, Kind::Histogram, "Nonces in one commit"),
+    (COMMIT_SECONDS, Kind::Histogram, "Seconds one commit took, by operation"),
+    (STORE_ERRORS, Kind::Counter, "Store calls that failed, by operation"),
+    (CHAIN_READS, Kind::Counter, "Transaction counts asked of the chain, by result: ok, error"),
+];
+
+/// What kind of metric it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only rises.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// A distribution.
+    Histogram,
+}
+
+const LEASE_ACQUIRE: &str = "stile_lease_acquire_total";
+const LEASE_RENEW: &str = "stile_lease_renew_total";
+const LEASE_TAKEOVER: &str = "stile_lease_takeover_total";
+const FENCE_REJECT: &str = "stile_fence_reject_total";
+const DUPLICATE_NODE: &str = "stile_duplicate_node_total";
+const LANES_HELD: &str = "stile_lanes_held";
+const HOLDS: &str = "stile_holds";
+const HOLDS_EXPIRED: &str = "stile_holds_expired_total";
+const HOLDS_SETTLED: &str = "stile_holds_settled_total";
+const HOLDS_ORPHANED: &str = "stile_holds_orphaned_total";
+const ALLOCATE: &str = "stile_allocate_total";
+const MARK: &str = "stile_mark_total";
+const QUEUE_DEPTH: &str = "stile_worker_queue_depth";
+const QUEUE_WAIT: &str = "stile_worker_queue_wait_seconds";
+const QUEUE_REJECT: &str = "stile_worker_queue_reject_total";
+const COMMIT_SIZE: &str = "stile_commit_batch_size";
+const COMMIT_SECONDS: &str = "stile_commit_seconds";
+const STORE_ERRORS: &str = "stile_store_errors_total";
+const CHAIN_READS: &str = "stile_chain_nonce_reads_total";
+
+/// Tells the recorder what each metric means, and starts the counters that alarms watch at zero,
+/// so that a first increase is seen as one.
+pub fn describe() {
+    for (name, kind, text) in METRICS {
+        match kind {
+            Kind::Counter => describe_counter!(*name, *text),
+            Kind::Gauge => describe_gauge!(*name, *text),
+            Kind::Histogram if name.ends_with("_seconds") => {
+                describe_histogram!(*name, Unit::Seconds, *text);
+            }
+            Kind::Histogram => describe_histogram!(*name, *text),
+        }
+    }
+    for op in ["allocate", "start", "expire", "settle", "renew", "release"] {
+        counter!(FENCE_REJECT, "op" => op).absolute(0);
+    }
+    counter!(DUPLICATE_NODE).absolute(0);
+}
+
+pub(crate) fn lease_acquired(result: &'static str) {
+    counter!(LEASE_ACQUIRE, "result" => result).increment(1);
+}
+
+pub(crate) fn lease_renewed(result: &'static str, count: usize) {
+    counter!(LEASE_RENEW, "result" => result).increment(count as u64);
+}
+
+pub(crate) fn taken_over(cause: &'static str, count: usize) {
+    counter!(LEASE_TAKEOVER, "cause" => cause).increment(count as u64);
+}
+
+pub(crate) fn fence_rejected(op: &'static str) {
+    counter!(FENCE_REJECT, "op" => op).increment(1);
+}
+
+pub(crate) fn duplicate_node() {
+    counter!(DUPLICATE_NODE).increment(1);
+}
+
+pub(crate) fn lanes_held(count: usize) {
+    gauge!(LANES_HELD).set(count as f64);
+}
+
+pub(crate) fn holds_open(suspect: usize, released: usize) {
+    gauge!(HOLDS, "status" => "suspect").set(suspect as f64);
+    gauge!(HOLDS, "status" => "released").set(released as f64);
+}
+
+pub(crate) fn holds_expired(became: &'static str, count: usize) {
+    counter!(HOLDS_EXPIRED, "became" => became).increment(count as u64);
+}
+
+pub(crate) fn holds_settled(count: usize) {
+    counter!(HOLDS_SETTLED).increment(count as u64);
+}
+
+pub(crate) fn holds_orphaned(count: usize) {
+    counter!(HOLDS_ORPHANED).increment(count as u64);
+}
+
+pub(crate) fn allocated(result: &'static str, count: usize) {
+    counter!(ALLOCATE, "result" => result).increment(count as u64);
+}
+
+pub(crate) fn marked(verdict: &'static str, result: &'static str) {
+    counter!(MARK, "verdict" => verdict, "result" => result).increment(1);
+}
+
+pub(crate) fn queue_depth(worker: usize, depth: usize) {
+    gauge!(QUEUE_DEPTH, "worker" => worker.to_string()).set(depth as f64);
+}
+
+pub(crate) fn queue_waited(waited: Duration) {
+    histogram!(QUEUE_WAIT).record(waited);
+}
+
+pub(crate) fn queue_rejected(policy: &'static str) {
+    counter!(QUEUE_REJECT, "policy" => policy).increment(1);
+}
+
+pub(crate) fn committed(op: &'static str, size: usize, took: Duration) {
+    histogram!(COMMIT_SIZE, "op" => op).record(size as f64);
+    histogram!(COMMIT_SECONDS, "op" => op).record(took);
+}
+
+pub(crate) fn store_failed(op: &'static str) {
+    counter!(STORE_ERRORS, "op" => op).increment(1);
+}
+
+pub(crate) fn chain_read(result: &'static str) {
+    counter!(CHAIN_READS, "result" => result).increment(1);
+}
+
+/// The reference page of metrics.
+pub fn reference_markdown() -> String {
+    let mut page = String::from(
+        "# Metrics\n\nServed at `/metrics` in Prometheus' text format. No metric carries a signer's address.\n\
+         Besides these, `stile_http_requests_total` (by method, route and status) and\n\
+         `stile_http_request_seconds` (by route) count every request.\n\n\
+         | metric | kind | what it tells |\n|---|---|---|\n",
+    );
+    for (name, kind, text) in METRICS {
+        page.push_str(&format!("| `{name}` | {} | {text} |\n", format!("{kind:?}").to_lowercase()));
+    }
+    page
+}

@@ -1,0 +1,94 @@
+//! Starting and stopping all of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stile_chain::NonceSource;
+use stile_domain::{Holder, Incarnation};
+use stile_store::{Store, StoreError};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::component::NonceComponent;
+use crate::core::Core;
+use crate::dispatch::Dispatch;
+use crate::keeper;
+use crate::lanes::Lanes;
+use crate::orphans::Orphans;
+use crate::settings::Settings;
+use crate::sweeper;
+
+/// A running node: the component, and the tasks that keep its lanes.
+#[derive(Debug)]
+pub struct Node {
+    core: Arc<Core>,
+    component: NonceComponent,
+}
+
+impl Node {
+    /// Starts a node under a fresh incarnation. The schema must be up to date. Takes the lanes
+    /// that an earlier process of the same name left behind.
+    pub async fn start(
+        settings: Settings,
+        store: Arc<dyn Store>,
+        chain: Arc<dyn NonceSource>,
+    ) -> Result<Self, StoreError> {
+        store.check_schema().await?;
+        let holder = Holder {
+            node: settings.node.clone(),
+            incarnation: Incarnation::fresh(),
+            url: settings.url.clone(),
+        };
+        info!(node = %holder.node, incarnation = %holder.incarnation.0, "node starts");
+        let core = Arc::new(Core {
+            store,
+            chain,
+            settings,
+            holder,
+            lanes: Lanes::default(),
+            orphans: Orphans::default(),
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+        });
+        keeper::take_own(&core).await?;
+        let dispatch = Arc::new(Dispatch::start(&core));
+        core.tasks.spawn(keeper::run(Arc::clone(&core)));
+        core.tasks.spawn(sweeper::run(Arc::clone(&core)));
+        let component = NonceComponent::new(Arc::clone(&core), dispatch);
+        Ok(Self { core, component })
+    }
+
+    /// The component that this node serves.
+    pub fn nonces(&self) -> &NonceComponent {
+        &self.component
+    }
+
+    /// Whether the database answers.
+    pub async fn ready(&self) -> Result<(), StoreError> {
+        self.core.store.ping().await
+    }
+
+    /// Takes no more calls, finishes what is queued (for `shutdown_grace` at most), gives the
+    /// leases back and closes the store. Answers with the number of tasks that were cut short.
+    pub async fn shutdown(&self) -> usize {
+        self.core.stopping.cancel();
+        self.core.tasks.close();
+        let grace = self.core.settings.shutdown_grace;
+        if tokio::time::timeout(grace, self.core.tasks.wait()).await.is_err() {
+            warn!(
+                tasks = self.core.tasks.len(),
+                ?grace,
+                "shutdown: not everything was finished in time"
+            );
+        }
+        let cut_short = self.core.tasks.len();
+        self.core.release_orphans().await;
+        let limit = Duration::from_secs(5);
+        if tokio::time::timeout(limit, keeper::release_all(&self.core)).await.is_err() {
+            warn!("shutdown: the database does not answer; the leases run out by themselves");
+        }
+        self.core.store.close().await;
+        cut_short
+    }
+}

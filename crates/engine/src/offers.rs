@@ -1,0 +1,96 @@
+//! Released nonces, on their way back to callers.
+
+use std::sync::Arc;
+
+use stile_domain::{Lane, Nonce, ReuseFate};
+use stile_store::{Claim, LaneSurvey, Refusal};
+use tracing::{debug, info, warn};
+
+use crate::core::Core;
+use crate::lanes::Slot;
+use crate::metrics;
+
+impl Core {
+    /// Looks at one lane's released nonces now: asks the chain about them, then offers what may be
+    /// given out again. Does nothing for a lane that another node holds; its holder will see to it.
+    pub(crate) async fn refresh(&self, lane: Lane) {
+        let slot = self.lanes.slot(lane);
+        let Some(claim) = slot.claim() else { return };
+        match self.store.survey(&[lane]).await {
+            Ok(surveys) => {
+                for survey in surveys {
+                    self.settle_and_offer(&slot, claim, &survey).await;
+                }
+            }
+            Err(error) => {
+                metrics::store_failed("survey");
+                warn!(%error, signer = %lane.signer, "released nonces could not be looked at");
+            }
+        }
+    }
+
+    /// The same, beside whatever is going on.
+    pub(crate) fn refresh_soon(self: &Arc<Self>, slot: &Slot) {
+        let (core, lane) = (Arc::clone(self), slot.lane());
+        self.tasks.spawn(async move { core.refresh(lane).await });
+    }
+
+    /// Asks the chain about a lane's released and suspect nonces, consumes what it has seen, and
+    /// offers what may be given out again. The question comes after the survey, so its answer is
+    /// younger than every release in it.
+    pub(crate) async fn settle_and_offer(&self, slot: &Slot, claim: Claim, survey: &LaneSurvey) {
+        if survey.released.is_empty() && survey.suspect.is_empty() {
+            return;
+        }
+        let lane = slot.lane();
+        let latest = match self.chain_latest(lane).await {
+            Ok(latest) => latest,
+            Err(error) => {
+                warn!(signer = %lane.signer, chain = %lane.chain, %error,
+                      "the chain does not answer: released nonces wait, silent holds stay suspect");
+                return;
+            }
+        };
+        if let Some(latest) = latest {
+            self.settle(slot, claim, latest, survey).await;
+        }
+        let can_sign = self.settings.signs_for.contains(&lane.signer);
+        let offered = survey.released.iter().copied().filter(|released| {
+            let fate = ReuseFate::of(released.nonce, latest, survey.highest_consumed, can_sign);
+            fate == ReuseFate::Offer
+        });
+        let mut work = slot.work.lock().await;
+        if let Some(planner) = work.planner(&claim) {
+            planner.offer(offered);
+        }
+    }
+
+    /// Writes down what the chain has seen used.
+    async fn settle(&self, slot: &Slot, claim: Claim, latest: Nonce, survey: &LaneSurvey) {
+        let open = survey.released.iter().map(|released| released.nonce);
+        if !open.chain(survey.suspect.iter().copied()).any(|nonce| nonce < latest) {
+            return;
+        }
+        let lane = slot.lane();
+        match self.store.settle(&[(claim, latest)], self.lease()).await {
+            Ok(answers) => {
+                for answer in answers {
+                    match answer {
+                        Ok(holds) => {
+                            metrics::holds_settled(holds.len());
+                            info!(signer = %lane.signer, chain = %lane.chain, op = "settle",
+                                  node = %self.holder.node, token = claim.token().get(), latest,
+                                  count = holds.len(), "the chain shows nonces used");
+                        }
+                        Err(Refusal::Fenced(owner)) => self.lost(slot, claim, &owner, "settle"),
+                        Err(refusal) => debug!(%refusal, "not settled"),
+                    }
+                }
+            }
+            Err(error) => {
+                metrics::store_failed("settle");
+                warn!(%error, signer = %lane.signer, "what the chain shows could not be written");
+            }
+        }
+    }
+}

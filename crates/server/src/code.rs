@@ -1,0 +1,101 @@
+//! Every error code there is. Codes are stable: clients may match on them.
+
+use axum::http::StatusCode;
+
+macro_rules! codes {
+    ($($variant:ident $text:literal $status:ident $title:literal $hint:literal;)*) => {
+        /// A stable name for what went wrong.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code {
+            $(#[doc = $title] $variant,)*
+        }
+
+        impl Code {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The code as clients see it.
+            pub fn text(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// The HTTP status it comes with.
+            pub fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)* }
+            }
+
+            /// What it means, in a few words.
+            pub fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)* }
+            }
+
+            /// What to do about it.
+            pub fn hint(self) -> &'static str {
+                match self { $(Self::$variant => $hint,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedJson "malformed-json" BAD_REQUEST "The body is not JSON"
+        "Send one JSON object; the detail says where the text breaks off.";
+    InvalidField "invalid-field" UNPROCESSABLE_ENTITY "A field is missing, unknown or has a bad value"
+        "The errors list names each field and what is wrong with it.";
+    UnsupportedMediaType "unsupported-media-type" UNSUPPORTED_MEDIA_TYPE "The body must be application/json"
+        "Send the header Content-Type: application/json.";
+    BodyTooLarge "body-too-large" PAYLOAD_TOO_LARGE "The body is too large"
+        "No call needs more than 64 KiB.";
+    NotFound "not-found" NOT_FOUND "There is nothing at this path"
+        "See /openapi.json for the paths there are.";
+    MethodNotAllowed "method-not-allowed" METHOD_NOT_ALLOWED "This path does not take this method"
+        "The Allow header names the methods it takes.";
+    UnknownSigner "unknown-signer" NOT_FOUND "This server does not serve this signer on this chain"
+        "Add the address under [[signer]], or ask GET /api/v1/signers for those it serves.";
+    ChainRequired "chain-required" UNPROCESSABLE_ENTITY "More than one chain is configured: say which"
+        "Give chainId.";
+    LaneNotStarted "lane-not-started" CONFLICT "Nobody has used this signer yet"
+        "A lane exists from its first allocation on.";
+    HoldNotFound "hold-not-found" NOT_FOUND "There is no such hold"
+        "Check signer, nonce and holdId against the answer of the allocation.";
+    HoldConflict "hold-conflict" CONFLICT "The hold has been marked otherwise already"
+        "The hold in the answer is how it stands. CONSUMED is never undone.";
+    HoldSuperseded "hold-superseded" CONFLICT "The nonce was released and given to another caller since"
+        "Do not send with this nonce. If it was sent after all, tell an operator: two transactions compete for it.";
+    LanePaused "lane-paused" CONFLICT "The lane is paused"
+        "An operator resumes it: POST /api/v1/signers/{signer}/resume.";
+    NotHolder "not-holder" CONFLICT "Another node holds this lane"
+        "Repeat the call at the URL in Stile-Owner-Url, or here after Retry-After.";
+    Fenced "fenced" CONFLICT "Another node took the lane in the middle of the call; nothing was written"
+        "Repeat the call at the URL in Stile-Owner-Url, or here after Retry-After.";
+    QueueFull "queue-full" TOO_MANY_REQUESTS "Too many calls are waiting"
+        "Come back after Retry-After. If it persists, raise nonce.worker_queue_capacity or spread the load over signers.";
+    StoreUnavailable "store-unavailable" SERVICE_UNAVAILABLE "The database does not answer"
+        "Come back after Retry-After; send an Idempotency-Key to get the same nonce if the call did go through.";
+    ChainUnavailable "chain-unavailable" SERVICE_UNAVAILABLE "The chain does not say where this new lane starts"
+        "Check [[chain]] endpoints. Lanes that were used before go on without the chain.";
+    ShuttingDown "shutting-down" SERVICE_UNAVAILABLE "This node is stopping"
+        "Repeat the call at another node, or here after Retry-After.";
+    Internal "internal" INTERNAL_SERVER_ERROR "Something went wrong that should not"
+        "The log has the details; please report it.";
+}
+
+/// The reference page of error codes.
+pub fn reference_markdown() -> String {
+    let mut page = String::from(
+        "# Error codes\n\nEvery error is an `application/problem+json` document (RFC 9457) with a stable `code`.\n\
+         Errors that may pass carry `Retry-After` (seconds).\n\n\
+         | code | status | meaning | what to do |\n|---|---|---|---|\n",
+    );
+    for code in Code::ALL {
+        let row = format!(
+            "| `{}` | {} | {} | {} |\n",
+            code.text(),
+            code.status().as_u16(),
+            code.title(),
+            code.hint()
+        );
+        page.push_str(&row);
+    }
+    page
+}

@@ -1,0 +1,49 @@
+//! Which lanes this server serves.
+
+use std::collections::{BTreeSet, HashSet};
+
+use stile_domain::{Address, ChainId, Lane};
+
+use crate::code::Code;
+use crate::problem::Problem;
+
+/// The configured chains and signers. Everything else is unknown here, so a typing error in an
+/// address cannot start a lane.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    lanes: BTreeSet<Lane>,
+    only_chain: Option<ChainId>,
+}
+
+impl Directory {
+    /// These lanes and no others.
+    pub fn new(lanes: impl IntoIterator<Item = Lane>) -> Self {
+        let lanes: BTreeSet<Lane> = lanes.into_iter().collect();
+        let chains: HashSet<ChainId> = lanes.iter().map(|lane| lane.chain).collect();
+        let only_chain = if chains.len() == 1 { chains.into_iter().next() } else { None };
+        Self { lanes, only_chain }
+    }
+
+    /// The lane of a signer. The chain may be left out while there is one.
+    pub(crate) fn lane(&self, chain: Option<ChainId>, signer: Address) -> Result<Lane, Problem> {
+        let chain = chain.or(self.only_chain).ok_or_else(|| {
+            Problem::new(
+                Code::ChainRequired,
+                "chainId must be given: more than one chain is served",
+            )
+        })?;
+        let lane = Lane::new(chain, signer);
+        if self.lanes.contains(&lane) {
+            Ok(lane)
+        } else {
+            let detail = format!("signer {signer} on chain {chain} is not served here");
+            Err(Problem::new(Code::UnknownSigner, detail))
+        }
+    }
+
+    /// Lanes in order, after a given one.
+    pub(crate) fn after(&self, cursor: Option<Lane>) -> impl Iterator<Item = Lane> + '_ {
+        let start = cursor.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        self.lanes.range((start, std::ops::Bound::Unbounded)).copied()
+    }
+}

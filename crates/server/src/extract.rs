@@ -1,0 +1,127 @@
+//! Bodies, path parts and queries, with errors that name the field.
+
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use serde::de::DeserializeOwned;
+use stile_domain::{Address, MAX_NONCE, Nonce, parse_address};
+
+use crate::code::Code;
+use crate::problem::Problem;
+
+/// A JSON body. An empty body counts as `{}`, so that calls whose fields are all optional need
+/// none.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let json = is_json(request.headers());
+        let bytes = Bytes::from_request(request, state).await.map_err(unreadable)?;
+        if bytes.is_empty() {
+            return parse(b"{}").map(Self);
+        }
+        if !json {
+            return Err(Problem::new(
+                Code::UnsupportedMediaType,
+                "Content-Type is not application/json",
+            ));
+        }
+        parse(&bytes).map(Self)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| {
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case("application/json")
+    })
+}
+
+fn unreadable(rejection: BytesRejection) -> Problem {
+    match rejection {
+        BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
+            Problem::new(Code::BodyTooLarge, "the body is larger than 64 KiB")
+        }
+        other => Problem::new(Code::MalformedJson, other.body_text()),
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.into_inner();
+        if inner.is_data() {
+            at_fault(&path, &inner.to_string())
+        } else {
+            Problem::new(Code::MalformedJson, inner.to_string())
+        }
+    })?;
+    json.end().map_err(|e| Problem::new(Code::MalformedJson, e.to_string()))?;
+    Ok(value)
+}
+
+/// Finds the field's name: the path where there is one, else the name that serde quotes for a
+/// field that is missing or unknown.
+fn at_fault(path: &str, message: &str) -> Problem {
+    // serde_json adds the place in the text, which is of no use to a program's author.
+    let message = message.split(" at line ").next().unwrap_or(message);
+    let quoted = message.split('`').nth(1);
+    let absent = message.starts_with("missing field") || message.starts_with("unknown field");
+    let field = match (path, quoted) {
+        (_, Some(quoted)) if absent => quoted,
+        (".", _) => "body",
+        (path, _) => path,
+    };
+    Problem::field(field, message)
+}
+
+/// The signer in a path.
+pub(crate) fn signer(text: &str) -> Result<Address, Problem> {
+    parse_address(text).map_err(|e| Problem::field("signer", e.to_string()))
+}
+
+/// The nonce in a path.
+pub(crate) fn nonce(text: &str) -> Result<Nonce, Problem> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|nonce| digits && *nonce <= MAX_NONCE).ok_or_else(|| {
+        Problem::field("nonce", format!("must be a whole number from 0 to {MAX_NONCE}"))
+    })
+}
+
+/// A query string.
+pub(crate) fn query<T: DeserializeOwned>(uri: &axum::http::Uri) -> Result<T, Problem> {
+    let pairs = form_pairs(uri.query().unwrap_or_default());
+    let json = serde_json::Value::Object(pairs);
+    serde_path_to_error::deserialize(json).map_err(|error| {
+        let path = error.path().to_string();
+        at_fault(&path, &error.into_inner().to_string())
+    })
+}
+
+/// Query parameters as JSON strings; what is a number is parsed by the field that wants one.
+fn form_pairs(query: &str) -> serde_json::Map<String, serde_json::Value> {
+    let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(
+        &format!("/?{query}").parse().unwrap_or_default(),
+    );
+    let pairs = pairs.map(|axum::extract::Query(pairs)| pairs).unwrap_or_default();
+    pairs.into_iter().map(|(name, value)| (name, value.into())).collect()
+}
+
+/// An optional `Idempotency-Key`.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    const NAME: &str = "Idempotency-Key";
+    let Some(value) = headers.get(NAME) else { return Ok(None) };
+    let bad = || Problem::field(NAME, "must be 1 to 255 visible ASCII characters");
+    let text = value.to_str().map_err(|_| bad())?;
+    let visible = text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    if text.is_empty() || text.len() > 255 || !visible {
+        Err(bad())
+    } else {
+        Ok(Some(text.to_owned()))
+    }
+}

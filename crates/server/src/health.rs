@@ -1,0 +1,64 @@
+//! Liveness, readiness, metrics.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::Shared;
+use crate::code::Code;
+use crate::problem::{Problem, ProblemBody};
+
+/// A balancer asks often and waits little.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// All is well.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// Always `ok`.
+    #[schema(example = "ok")]
+    status: &'static str,
+}
+
+const OK: Json<Health> = Json(Health { status: "ok" });
+
+/// The process runs.
+#[utoipa::path(
+    get, path = "/health/live", tag = "operations",
+    responses((status = 200, description = "It does", body = Health))
+)]
+pub(crate) async fn live() -> Json<Health> {
+    OK
+}
+
+/// The process can serve: its database answers.
+#[utoipa::path(
+    get, path = "/health/ready", tag = "operations",
+    responses(
+        (status = 200, description = "It does", body = Health),
+        (status = 503, description = "It does not", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Problem> {
+    match tokio::time::timeout(PATIENCE, app.node.ready()).await {
+        Ok(Ok(())) => Ok(OK),
+        Ok(Err(error)) => Err(Problem::new(Code::StoreUnavailable, error.to_string())),
+        Err(_) => {
+            let detail = format!("the database did not answer within {PATIENCE:?}");
+            Err(Problem::new(Code::StoreUnavailable, detail))
+        }
+    }
+}
+
+/// Metrics in Prometheus' text format.
+#[utoipa::path(
+    get, path = "/metrics", tag = "operations",
+    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain"))
+)]
+pub(crate) async fn metrics(State(app): State<Shared>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.prometheus.render())
+}

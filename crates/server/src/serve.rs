@@ -1,0 +1,75 @@
+//! Listening and stopping.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{App, router};
+
+/// Why a server does not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Anybody on the network could move nonces.
+    #[error(
+        "server.listen = {0} is reachable from other machines, and this version has no API keys yet: \
+         anybody could take nonces. Listen on 127.0.0.1 or [::1], behind a proxy that checks who is asking"
+    )]
+    NotLoopback(SocketAddr),
+    /// The address is taken or not ours.
+    #[error("cannot listen on {0}: {1}")]
+    Bind(SocketAddr, std::io::Error),
+}
+
+/// A listening server.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Listens and serves until [`Self::stop`].
+    pub async fn start(listen: SocketAddr, app: App) -> Result<Self, ListenError> {
+        if !listen.ip().is_loopback() {
+            return Err(ListenError::NotLoopback(listen));
+        }
+        let listener = TcpListener::bind(listen).await.map_err(|e| ListenError::Bind(listen, e))?;
+        let address = listener.local_addr().map_err(|e| ListenError::Bind(listen, e))?;
+        let (stop, upkeep) = (CancellationToken::new(), app.prometheus.clone());
+        let (stopped, routes) = (stop.clone(), router(app));
+        let task = tokio::spawn(async move {
+            let serving =
+                axum::serve(listener, routes).with_graceful_shutdown(stopped.cancelled_owned());
+            tokio::select! {
+                result = serving => if let Err(error) = result {
+                    tracing::error!(%error, "the HTTP server ended");
+                },
+                // Histograms gather samples until they are folded; nobody may be scraping.
+                () = async { loop {
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                    upkeep.run_upkeep();
+                } } => {}
+            }
+        });
+        Ok(Self { address, stop, task })
+    }
+
+    /// Where it listens; the port that the system chose, if it was left to it.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no more connections and lets running requests finish, `grace` at most.
+    pub async fn stop(self, grace: Duration) {
+        self.stop.cancel();
+        let abort = self.task.abort_handle();
+        if tokio::time::timeout(grace, self.task).await.is_err() {
+            abort.abort();
+            tracing::warn!(?grace, "requests were still running when the server stopped");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Lanes for people: list, show, pause, resume.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use serde::{Deserialize, Serialize};
+use stile_domain::{ChainId, Lane, Timestamp};
+use stile_store::LaneView;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::Shared;
+use crate::code::Code;
+use crate::extract::{self, Body};
+use crate::nonces::{self, Number};
+use crate::problem::{Problem, ProblemBody};
+
+/// A signer on a chain. Before its first use everything but its name is null.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Signer)]
+pub(crate) struct SignerView {
+    /// The chain.
+    chain_id: u64,
+    /// The account, with EIP-55 checksum.
+    signer: String,
+    /// The node that holds it, or held it last.
+    owner_node: Option<String>,
+    /// Where that node is reached.
+    owner_url: Option<String>,
+    /// The number that rises with every change of holder.
+    fencing_token: Option<u64>,
+    /// When the lease ends or ended, by the database's clock.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    /// The next fresh nonce; null until the lane has been aligned with its chain.
+    next_nonce: Option<u64>,
+    /// The chain's transaction count when last compared.
+    chain_nonce: Option<u64>,
+    /// Managed transactions bound and not yet mined.
+    in_flight: u64,
+    /// Managed transactions accepted and not yet bound.
+    queued: u64,
+    /// Nonces below the next one that nobody has, lowest first, at most 100.
+    gaps: Vec<u64>,
+    /// Holds that stand HELD.
+    held: u64,
+    /// Holds that stand SUSPECT.
+    suspect: u64,
+    /// Why the lane is paused, or null.
+    paused: Option<String>,
+}
+
+impl SignerView {
+    fn new(lane: Lane, view: Option<LaneView>) -> Self {
+        let signer = lane.signer.to_string();
+        let unused = Self {
+            chain_id: lane.chain.get(),
+            signer,
+            owner_node: None,
+            owner_url: None,
+            fencing_token: None,
+            expires_at: None,
+            next_nonce: None,
+            chain_nonce: None,
+            in_flight: 0,
+            queued: 0,
+            gaps: Vec::new(),
+            held: 0,
+            suspect: 0,
+            paused: None,
+        };
+        let Some(view) = view else { return unused };
+        Self {
+            owner_node: Some(view.owner.node.0),
+            owner_url: view.owner.url,
+            fencing_token: Some(view.owner.token.get()),
+            expires_at: Some(view.expires_at),
+            next_nonce: view.next_nonce,
+            chain_nonce: view.last_chain_nonce,
+            gaps: view.gaps,
+            held: view.held,
+            suspect: view.suspect,
+            paused: view.paused,
+            ..unused
+        }
+    }
+}
+
+/// Which signers to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SignersQuery {
+    /// Only this chain's.
+    #[param(value_type = Option<u64>)]
+    chain_id: Option<Number>,
+    /// `next` of the page before.
+    cursor: Option<String>,
+    /// 1 to 500; 100 if left out.
+    #[param(value_type = Option<u32>)]
+    limit: Option<Number>,
+}
+
+/// Which lane of a signer.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SignerQuery {
+    /// May be left out while there is one chain.
+    #[param(value_type = Option<u64>)]
+    chain_id: Option<Number>,
+}
+
+/// A page of signers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SignerList {
+    items: Vec<SignerView>,
+    /// The cursor of the next page, if there is one.
+    next: Option<String>,
+}
+
+/// Why a lane is to be paused.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct PauseBody {
+    /// May be left out while there is one chain.
+    #[schema(value_type = Option<u64>)]
+    chain_id: Option<ChainId>,
+    /// Shown to every caller that is refused.
+    #[schema(max_length = 1024)]
+    reason: String,
+}
+
+/// Which lane is to be resumed.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct ResumeBody {
+    /// May be left out while there is one chain.
+    #[schema(value_type = Option<u64>)]
+    chain_id: Option<ChainId>,
+}
+
+/// List the signers that this server serves.
+#[utoipa::path(
+    get, path = "/api/v1/signers", tag = "signers", params(SignersQuery),
+    responses(
+        (status = 200, description = "A page of signers", body = SignerList),
+        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn list(State(app): State<Shared>, uri: Uri) -> Result<Json<SignerList>, Problem> {
+    let query: SignersQuery = extract::query(&uri)?;
+    let (chain, limit) = (nonces::chain(query.chain_id)?, nonces::limit(query.limit)? as usize);
+    let after = query.cursor.as_deref().map(parse_cursor).transpose()?;
+    let mut lanes: Vec<Lane> = app
+        .directory
+        .after(after)
+        .filter(|lane| chain.is_none_or(|chain| lane.chain == chain))
+        .take(limit + 1)
+        .collect();
+    let more = lanes.len() > limit;
+    lanes.truncate(limit);
+    let next = lanes.last().filter(|_| more).map(|lane| format!("{}:{}", lane.chain, lane.signer));
+    let views = app.node.nonces().lanes(&lanes).await?;
+    let items = lanes.into_iter().zip(views).map(|(lane, view)| SignerView::new(lane, view));
+    Ok(Json(SignerList { items: items.collect(), next }))
+}
+
+fn parse_cursor(text: &str) -> Result<Lane, Problem> {
+    let bad = || Problem::field("cursor", "is not one that this server gave out");
+    let (chain, signer) = text.split_once(':').ok_or_else(bad)?;
+    let chain = chain.parse().ok().and_then(|id| ChainId::new(id).ok()).ok_or_else(bad)?;
+    Ok(Lane::new(chain, extract::signer(signer).map_err(|_| bad())?))
+}
+
+/// Show one signer.
+#[utoipa::path(
+    get, path = "/api/v1/signers/{signer}", tag = "signers",
+    params(("signer" = String, Path), SignerQuery),
+    responses(
+        (status = 200, description = "The signer", body = SignerView),
+        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn show(
+    State(app): State<Shared>,
+    Path(signer): Path<String>,
+    uri: Uri,
+) -> Result<Json<SignerView>, Problem> {
+    let query: SignerQuery = extract::query(&uri)?;
+    let lane = app.directory.lane(nonces::chain(query.chain_id)?, extract::signer(&signer)?)?;
+    view(&app, lane).await
+}
+
+/// Stop giving out a signer's nonces.
+///
+/// Nonces given out before stay with their callers. Every plan in memory, on any node, dies.
+#[utoipa::path(
+    post, path = "/api/v1/signers/{signer}/pause", tag = "signers", request_body = PauseBody,
+    params(("signer" = String, Path)),
+    responses(
+        (status = 200, description = "The signer, paused", body = SignerView),
+        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn pause(
+    State(app): State<Shared>,
+    Path(signer): Path<String>,
+    Body(body): Body<PauseBody>,
+) -> Result<Json<SignerView>, Problem> {
+    let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
+    let reason = nonces::reason(body.reason)?;
+    let changed = app.node.nonces().pause(lane, &reason).await?;
+    tracing::warn!(signer = %lane.signer, chain = %lane.chain, reason, "lane paused by an operator");
+    after_change(&app, lane, changed).await
+}
+
+/// Give out a signer's nonces again.
+#[utoipa::path(
+    post, path = "/api/v1/signers/{signer}/resume", tag = "signers", request_body = ResumeBody,
+    params(("signer" = String, Path)),
+    responses(
+        (status = 200, description = "The signer, no longer paused", body = SignerView),
+        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn resume(
+    State(app): State<Shared>,
+    Path(signer): Path<String>,
+    Body(body): Body<ResumeBody>,
+) -> Result<Json<SignerView>, Problem> {
+    let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
+    let changed = app.node.nonces().resume(lane).await?;
+    tracing::warn!(signer = %lane.signer, chain = %lane.chain, "lane resumed by an operator");
+    after_change(&app, lane, changed).await
+}
+
+async fn after_change(
+    app: &Shared,
+    lane: Lane,
+    changed: bool,
+) -> Result<Json<SignerView>, Problem> {
+    if !changed {
+        let detail =
+            format!("no nonce of {} on chain {} was ever asked for", lane.signer, lane.chain);
+        return Err(Problem::new(Code::LaneNotStarted, detail));
+    }
+    view(app, lane).await
+}
+
+async fn view(app: &Shared, lane: Lane) -> Result<Json<SignerView>, Problem> {
+    let view = app.node.nonces().lanes(&[lane]).await?.pop().flatten();
+    Ok(Json(SignerView::new(lane, view)))
+}

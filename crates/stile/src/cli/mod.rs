@@ -1,0 +1,102 @@
+//! The commands of the binary. Data goes to standard output, logs and progress to standard error.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool prints; everything else in the workspace logs"
+)]
+
+mod bench;
+mod config;
+mod dev;
+mod logging;
+mod migrate;
+mod reference;
+mod run;
+mod serve;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::Config;
+
+/// An EVM transaction manager: hand it a transaction once, it lands exactly once.
+#[derive(Debug, Parser)]
+#[command(name = "stile", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Try it: an embedded store, ready signers, a first few nonces, and a server to play with.
+    Dev(dev::DevArgs),
+    /// Run a node.
+    Serve(ConfigFile),
+    /// Bring the database schema up to date, and say what was done.
+    Migrate(ConfigFile),
+    /// Look at the configuration.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Measure, next to the raw limits of the same database in the same run.
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
+    /// Print a reference page of the documentation.
+    #[command(hide = true)]
+    Reference(reference::ReferenceArgs),
+}
+
+/// Where the configuration is.
+#[derive(Debug, Clone, Args)]
+struct ConfigFile {
+    /// The configuration file; without it, defaults and STILE__… variables.
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    fn load(&self, environment: &HashMap<String, String>) -> Result<Config, Failure> {
+        let pairs = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+        Ok(Config::load(self.config.as_deref(), pairs)?)
+    }
+}
+
+/// Why a command failed, in words for the person at the terminal.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs the command that the process was started with.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    // Read once, here; everything else is given what it needs.
+    let environment: HashMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(async {
+        match cli.command {
+            Command::Dev(args) => dev::dev(args, &environment).await,
+            Command::Serve(file) => serve::serve(&file, &environment).await,
+            Command::Migrate(file) => migrate::migrate(&file, &environment).await,
+            Command::Config(command) => config::config(command, &environment),
+            Command::Bench(command) => bench::bench(command).await,
+            Command::Reference(args) => reference::reference(&args),
+        }
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A node with its HTTP server, from start to the last signal.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use stile_engine::Node;
+use stile_server::{App, Server};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::Failure;
+use crate::wiring::Parts;
+
+/// A node and its server.
+pub(super) struct Running {
+    pub(super) node: Arc<Node>,
+    pub(super) server: Server,
+    grace: std::time::Duration,
+}
+
+/// Opens the store, brings the schema up to date if asked to, starts node and server.
+pub(super) async fn start(
+    parts: Parts,
+    listen: SocketAddr,
+    migrate: bool,
+) -> Result<Running, Failure> {
+    let prometheus = recorder()?;
+    stile_engine::metrics::describe();
+    let store = stile_store::open(parts.store)?;
+    if migrate {
+        for name in store.migrate().await?.applied {
+            tracing::info!(migration = name, "schema migrated");
+        }
+    }
+    let grace = parts.settings.shutdown_grace;
+    let node = Arc::new(Node::start(parts.settings, store, parts.chain).await?);
+    let app = App { node: Arc::clone(&node), directory: parts.directory, prometheus };
+    let server = Server::start(listen, app).await?;
+    Ok(Running { node, server, grace })
+}
+
+impl Running {
+    /// Serves until a signal, then stops in order: no new requests, finish what runs, give the
+    /// leases back. A second signal ends the process at once.
+    pub(super) async fn until_signal(self) -> Result<(), Failure> {
+        let mut signals = Signals::new()?;
+        let name = signals.next().await;
+        tracing::info!(signal = name, "stopping; once more to stop at once");
+        tokio::select! {
+            () = self.stop() => Ok(()),
+            name = signals.next() => {
+                tracing::warn!(signal = name, "stopped at once; leases run out by themselves");
+                std::process::exit(130);
+            }
+        }
+    }
+
+    async fn stop(self) {
+        self.server.stop(self.grace).await;
+        let cut_short = self.node.shutdown().await;
+        tracing::info!(cut_short, "stopped");
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+}
+
+/// Gathers metrics for `/metrics`.
+pub(super) fn recorder() -> Result<PrometheusHandle, Failure> {
+    let seconds = [
+        0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
+        2.5, 5.0, 10.0,
+    ];
+    let sizes = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
+    let recorder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &seconds)?
+        .set_buckets_for_metric(Matcher::Suffix("_size".into()), &sizes)?;
+    Ok(recorder.install_recorder()?)
+}

@@ -1,0 +1,146 @@
+//! What must hold between keys. Each rule says itself in its message.
+
+use super::Problem;
+use super::layer::Layer;
+use crate::config::{Config, Finality, NotHolder, Signer, SignerSource};
+
+/// Applies every rule to the model and reports to the layer.
+pub(super) fn check(config: &Config, layer: &mut Layer) {
+    let mut rules = Rules { layer, broken: Vec::new() };
+    check_lease(config, &mut rules);
+    check_store(config, &mut rules);
+    check_cluster(config, &mut rules);
+    check_confirmations(config, &mut rules);
+    check_chains(config, &mut rules);
+    check_signers(config, &mut rules);
+    let broken = rules.broken;
+    layer.problems.extend(broken);
+}
+
+/// The rules broken so far. They are kept apart from the problems of single values, so that one
+/// broken rule does not cast doubt on the keys of another.
+struct Rules<'a> {
+    layer: &'a Layer,
+    broken: Vec<Problem>,
+}
+
+impl Rules<'_> {
+    /// Reports `keys[0]` unless the rule holds. A rule is not applied while one of its keys is in
+    /// doubt: the default that stands in for it was nobody's choice.
+    fn require(&mut self, holds: bool, keys: &[&str], message: String) {
+        if !holds && !keys.iter().any(|key| self.layer.is_in_doubt(key)) {
+            self.broken.push(Problem {
+                origin: self.layer.origin_of(keys),
+                key: keys.first().map(|key| (*key).to_owned()),
+                message,
+            });
+        }
+    }
+}
+
+/// One missed renewal must not lose the lease.
+fn check_lease(config: &Config, rules: &mut Rules<'_>) {
+    let (renew, duration) = (config.nonce.lease.renew_interval, config.nonce.lease.duration);
+    rules.require(
+        renew.get().saturating_mul(2) < duration.get(),
+        &["nonce.lease.renew_interval", "nonce.lease.duration"],
+        format!("must be below half of nonce.lease.duration ({duration}), not {renew}"),
+    );
+}
+
+fn check_store(config: &Config, rules: &mut Rules<'_>) {
+    let store = &config.store;
+    rules.require(
+        store.direct_url.is_none() || store.url.scheme() != "sqlite",
+        &["store.direct_url", "store.url"],
+        "only goes with a store.url of PostgreSQL".to_owned(),
+    );
+    let (lock, statement) = (store.lock_timeout, store.statement_timeout);
+    rules.require(
+        lock <= statement,
+        &["store.lock_timeout", "store.statement_timeout"],
+        format!("must not be above store.statement_timeout ({statement}), not {lock}"),
+    );
+}
+
+/// Forwarding works only if every node can be reached, this one included.
+fn check_cluster(config: &Config, rules: &mut Rules<'_>) {
+    let cluster = &config.cluster;
+    rules.require(
+        cluster.not_holder != NotHolder::Forward || cluster.advertise_url.is_some(),
+        &["cluster.not_holder", "cluster.advertise_url"],
+        "\"forward\" needs cluster.advertise_url, by which the other nodes reach this one"
+            .to_owned(),
+    );
+}
+
+/// Confirmations are counted in the window of blocks that is kept.
+fn check_confirmations(config: &Config, rules: &mut Rules<'_>) {
+    if let Finality::Confirmations(required) = config.confirmations.finality {
+        let window = config.confirmations.reorg_window;
+        rules.require(
+            required <= window,
+            &["confirmations.required", "confirmations.reorg_window"],
+            format!("must not be above confirmations.reorg_window ({window}), not {required}"),
+        );
+    }
+}
+
+fn check_chains(config: &Config, rules: &mut Rules<'_>) {
+    for (index, chain) in config.chains.iter().enumerate() {
+        if let Some(first) =
+            config.chains[..index].iter().position(|earlier| earlier.id == chain.id)
+        {
+            let key = format!("chain[{index}].id");
+            rules.require(
+                false,
+                &[&key],
+                format!("{} is already the id of chain[{first}]", chain.id),
+            );
+        }
+    }
+}
+
+fn check_signers(config: &Config, rules: &mut Rules<'_>) {
+    for (index, signer) in config.signers.iter().enumerate() {
+        let chain_key = format!("signer[{index}].chain");
+        if let Some(chain) = signer.chain {
+            // Without a list of chains there is nothing to compare with.
+            let known =
+                config.chains.is_empty() || config.chains.iter().any(|entry| entry.id == chain);
+            rules.require(
+                known,
+                &[&chain_key],
+                format!("there is no [[chain]] with the id {chain}"),
+            );
+        }
+        if let Some(first) =
+            config.signers[..index].iter().position(|earlier| is_same_lane(earlier, signer))
+        {
+            let key = format!("signer[{index}]");
+            rules.require(
+                false,
+                &[&key],
+                format!("is the same signer as signer[{first}], on the same chain"),
+            );
+        }
+    }
+}
+
+/// Whether two entries would be one lane, as far as it shows without reading any key.
+fn is_same_lane(left: &Signer, right: &Signer) -> bool {
+    let same_chain = left.chain.is_none() || right.chain.is_none() || left.chain == right.chain;
+    let same_signer = match (left.address(), right.address()) {
+        (Some(left), Some(right)) => left.eq_ignore_ascii_case(right),
+        (None, None) => match (&left.source, &right.source) {
+            (SignerSource::Key { key: left }, SignerSource::Key { key: right }) => left == right,
+            (
+                SignerSource::Keystore { path: left, .. },
+                SignerSource::Keystore { path: right, .. },
+            ) => left == right,
+            _ => false,
+        },
+        _ => false,
+    };
+    same_chain && same_signer
+}

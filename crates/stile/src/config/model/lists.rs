@@ -1,0 +1,144 @@
+//! The chains and the signers, of which there may be any number.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::value::{ConnectionUrl, SecretReference};
+
+/// One `[[chain]]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chain {
+    /// The chain id, above 0; no two chains share one.
+    pub id: u64,
+    /// Where nodes of the chain are reached. Without any, lanes cannot be compared with the chain.
+    #[serde(default)]
+    pub endpoints: Vec<ConnectionUrl>,
+}
+
+/// One `[[signer]]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Signer {
+    /// The chain it signs for. `None`: every chain.
+    pub chain: Option<u64>,
+    /// Who signs.
+    pub source: SignerSource,
+}
+
+/// Who signs for a signer.
+///
+/// Addresses are `0x` and 40 hexadecimal digits, as they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SignerSource {
+    /// Nobody here: callers take nonces and sign by themselves.
+    HoldOnly {
+        /// The address nonces are handed out for.
+        address: String,
+    },
+    /// A private key.
+    Key {
+        /// Where the key is kept.
+        key: SecretReference,
+    },
+    /// An encrypted key file.
+    Keystore {
+        /// The file; a relative path starts at the working directory.
+        path: PathBuf,
+        /// Where its password is kept.
+        password: Option<SecretReference>,
+        /// The address it must turn out to have.
+        address: Option<String>,
+    },
+    /// Another process that signs on request.
+    Remote {
+        /// Where it is reached.
+        url: ConnectionUrl,
+        /// The address it signs for.
+        address: String,
+    },
+}
+
+impl Signer {
+    /// The address, where the configuration itself says it.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        match &self.source {
+            SignerSource::HoldOnly { address } | SignerSource::Remote { address, .. } => {
+                Some(address)
+            }
+            SignerSource::Keystore { address, .. } => address.as_deref(),
+            SignerSource::Key { .. } => None,
+        }
+    }
+}
+
+/// A signer as it is written, where every source has a key of its own.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Written {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chain: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<SecretReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keystore: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    password: Option<SecretReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote: Option<ConnectionUrl>,
+}
+
+impl From<Signer> for Written {
+    fn from(signer: Signer) -> Self {
+        let mut written = Self { chain: signer.chain, ..Self::default() };
+        match signer.source {
+            SignerSource::HoldOnly { address } => written.address = Some(address),
+            SignerSource::Key { key } => written.key = Some(key),
+            SignerSource::Keystore { path, password, address } => {
+                written.keystore = Some(path);
+                written.password = password;
+                written.address = address;
+            }
+            SignerSource::Remote { url, address } => {
+                written.remote = Some(url);
+                written.address = Some(address);
+            }
+        }
+        written
+    }
+}
+
+impl TryFrom<Written> for Signer {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        if written.password.is_some() && written.keystore.is_none() {
+            return Err("password only goes with keystore");
+        }
+        let source = match (written.key, written.keystore, written.remote) {
+            (None, None, None) => match written.address {
+                Some(address) => SignerSource::HoldOnly { address },
+                None => return Err("must have one of address, key, keystore and remote"),
+            },
+            (Some(_), None, None) if written.address.is_some() => {
+                return Err("address does not go with key, which already determines it");
+            }
+            (Some(key), None, None) => SignerSource::Key { key },
+            (None, Some(path), None) => SignerSource::Keystore {
+                path,
+                password: written.password,
+                address: written.address,
+            },
+            (None, None, Some(url)) => match written.address {
+                Some(address) => SignerSource::Remote { url, address },
+                None => return Err("remote needs address too"),
+            },
+            _ => return Err("must have only one of key, keystore and remote"),
+        };
+        Ok(Self { chain: written.chain, source })
+    }
+}

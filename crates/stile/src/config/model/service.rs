@@ -1,0 +1,142 @@
+//! The process itself and what it stands on: node, server, log, store, Redis, cluster.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::value::{ConnectionUrl, HumanDuration, choice};
+
+/// `[node]`: who this process is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Node {
+    /// The name people know this node by, `${NAME}` parts already filled in. `None`: to be made of
+    /// the host name and the port listened on, which are not known yet here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+/// `[server]`: the HTTP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// How long queued work may take to finish after the first signal to stop.
+    pub shutdown_grace: HumanDuration,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)),
+            shutdown_grace: HumanDuration::from_secs(20),
+        }
+    }
+}
+
+choice! {
+    /// How much is logged; each level includes those before it.
+    #[derive(Default)]
+    pub enum LogLevel {
+        /// What needs somebody's attention.
+        Error = "error",
+        /// What may soon need it.
+        Warn = "warn",
+        /// What happened, in broad strokes.
+        #[default]
+        Info = "info",
+        /// What happened, step by step.
+        Debug = "debug",
+        /// Everything.
+        Trace = "trace",
+    }
+}
+
+choice! {
+    /// How a line of the log is written.
+    #[derive(Default)]
+    pub enum LogFormat {
+        /// For people.
+        #[default]
+        Text = "text",
+        /// For machines: one JSON object per line.
+        Json = "json",
+    }
+}
+
+/// `[log]`: what is logged, and how.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// How much.
+    pub level: LogLevel,
+    /// In which form.
+    pub format: LogFormat,
+}
+
+/// `[store]`: the database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Store {
+    /// The embedded store (`sqlite://`) or PostgreSQL.
+    pub url: ConnectionUrl,
+    /// PostgreSQL past a connection pooler, for `LISTEN`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direct_url: Option<ConnectionUrl>,
+    /// The most connections to PostgreSQL this node opens.
+    pub pool_size: usize,
+    /// How long one statement may run.
+    pub statement_timeout: HumanDuration,
+    /// How long a statement may wait for a lock.
+    pub lock_timeout: HumanDuration,
+    /// Whether the server brings the schema up to date when it starts.
+    pub migrate: bool,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            url: ConnectionUrl::from("sqlite://stile.db"),
+            direct_url: None,
+            pool_size: 20,
+            statement_timeout: HumanDuration::from_secs(5),
+            lock_timeout: HumanDuration::from_secs(3),
+            migrate: true,
+        }
+    }
+}
+
+/// `[redis]`: the shared memory of a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Redis {
+    /// Where Redis is. `None`: this node keeps to itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<ConnectionUrl>,
+}
+
+choice! {
+    /// What a node does with a request for a lane that another node holds.
+    #[derive(Default)]
+    pub enum NotHolder {
+        /// Accepts it durably and leaves the rest to the holder.
+        #[default]
+        Accept = "accept",
+        /// Passes it on to the holder.
+        Forward = "forward",
+        /// Refuses it and names the holder.
+        Reject = "reject",
+    }
+}
+
+/// `[cluster]`: how nodes work together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cluster {
+    /// The URL other nodes and callers reach this node by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advertise_url: Option<ConnectionUrl>,
+    /// What to do with a request for a lane held elsewhere.
+    pub not_holder: NotHolder,
+}

@@ -1,0 +1,74 @@
+//! The chains and the signers.
+
+use super::Preset::{Required, Unset, Value};
+use super::{Key, Section};
+use crate::config::value::Kind;
+
+/// The highest chain id that fits a signature (EIP-2294).
+const HIGHEST_CHAIN_ID: i64 = i64::MAX - 36;
+
+const CHAIN_ID: Kind = Kind::Integer { min: 1, max: HIGHEST_CHAIN_ID };
+const ENDPOINT_SCHEMES: &[&str] = &["http", "https", "ws", "wss"];
+const HTTP_SCHEMES: &[&str] = &["http", "https"];
+
+pub(super) const CHAIN: Section = Section {
+    name: "chain",
+    is_list: true,
+    text: "A chain. There may be any number of them.",
+    keys: &[
+        Key::new("id", CHAIN_ID, Required, "The chain id; no two chains share one."),
+        Key::new(
+            "endpoints",
+            Kind::UrlList(ENDPOINT_SCHEMES),
+            Value("[]"),
+            "Where nodes of the chain are reached. Without any, the chain cannot be asked how far \
+             a signer is.",
+        ),
+    ],
+};
+
+pub(super) const SIGNER: Section = Section {
+    name: "signer",
+    is_list: true,
+    text: "A signer. There may be any number of them. Each has one of `address` alone, `key`, \
+           `keystore`, or `remote` together with `address`.",
+    keys: &[
+        Key::new(
+            "chain",
+            CHAIN_ID,
+            Unset("every chain"),
+            "The id of the only chain this signer is for.",
+        ),
+        Key::new(
+            "address",
+            Kind::Address,
+            Unset("taken from the key"),
+            "Alone: a signer whose callers take nonces and sign by themselves. With `keystore` or \
+             `remote`: the address they must turn out to have.",
+        ),
+        Key::new(
+            "key",
+            Kind::Secret,
+            Unset("none"),
+            "Where the private key is kept. The key itself is never written into the configuration.",
+        ),
+        Key::new(
+            "keystore",
+            Kind::Path,
+            Unset("none"),
+            "An encrypted key file. A relative path starts at the working directory.",
+        ),
+        Key::new(
+            "password",
+            Kind::Secret,
+            Unset("none"),
+            "Where the password of `keystore` is kept.",
+        ),
+        Key::new(
+            "remote",
+            Kind::Url(HTTP_SCHEMES),
+            Unset("none"),
+            "A server that signs on request; needs `address`.",
+        ),
+    ],
+};

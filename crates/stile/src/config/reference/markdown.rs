@@ -1,0 +1,88 @@
+//! The reference page, `docs/configuration.md`.
+
+use std::fmt::Write as _;
+
+use super::{Effect, Key, Preset, SECTIONS, Section};
+
+const OPENING: &str = r#"# Configuration
+
+<!-- Made from the table in the code: `cargo run -- config reference > docs/configuration.md` -->
+
+Stile reads one TOML file, given by `--config`. Nearly every key has a default, so the file may be
+short, or missing:
+
+```toml
+[store]
+url = "postgres://stile@db.internal/stile"
+
+[[chain]]
+id = 1
+endpoints = ["https://rpc.example"]
+
+[[signer]]
+address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+```
+
+**Environment.** Every key can be overridden by a variable: `nonce.lease.duration` is
+`STILE__NONCE__LEASE__DURATION`. The lists are set as a whole, as a TOML array:
+`STILE__CHAIN='[{ id = 1, endpoints = ["https://rpc.example"] }]'`.
+
+**Durations** are a whole number and a unit: `"500ms"`, `"10s"`, `"2m"`, `"1h"`.
+
+**Secrets** are given by reference: `"env:NAME"` for an environment variable, `"file:PATH"` for a
+file. A secret written into the configuration is refused.
+
+**Mistakes** are all reported at once, each with its file and line or its variable. An unknown key
+or variable is a mistake too. `stile config check` looks for them without starting anything;
+`stile config show` prints what is in effect.
+"#;
+
+const TABLE_HEAD: &str = "\
+| key | accepts | default | what it does |
+|---|---|---|---|
+";
+
+/// The reference page as Markdown, every key of it.
+#[must_use]
+pub fn reference_markdown() -> String {
+    let mut page = OPENING.to_owned();
+    for section in SECTIONS {
+        push_section(&mut page, section);
+    }
+    page
+}
+
+fn push_section(page: &mut String, section: &Section) {
+    let (open, close) = if section.is_list { ("[[", "]]") } else { ("[", "]") };
+    // Writing to a string does not fail.
+    let _ =
+        write!(page, "\n## `{open}{}{close}`\n\n{}\n\n{TABLE_HEAD}", section.name, section.text);
+    for key in section.keys {
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} | {}{} |",
+            key.name,
+            key.kind,
+            default_of(key),
+            key.text,
+            effect_of(key)
+        );
+    }
+}
+
+fn default_of(key: &Key) -> String {
+    match key.preset {
+        Preset::Value(value) if key.kind.is_quoted() => format!("`\"{value}\"`"),
+        Preset::Value(value) => format!("`{value}`"),
+        Preset::Unset(meaning) => meaning.to_owned(),
+        Preset::Required => "must be set".to_owned(),
+    }
+}
+
+fn effect_of(key: &Key) -> &'static str {
+    match key.effect {
+        Effect::Now => "",
+        Effect::ManagedTransactions => " Checked now; takes effect with managed transactions.",
+        Effect::ClusterRelease => " Checked now; takes effect with the cluster release.",
+    }
+}

@@ -1,0 +1,150 @@
+//! The process itself and what it stands on.
+
+use super::Preset::{Unset, Value};
+use super::{HOUR_MS, Key, MINUTE_MS, Section, duration};
+use crate::config::value::Kind;
+use crate::config::{LogFormat, LogLevel, NotHolder};
+
+const STORE_SCHEMES: &[&str] = &["sqlite", "postgres", "postgresql"];
+const POSTGRES_SCHEMES: &[&str] = &["postgres", "postgresql"];
+const REDIS_SCHEMES: &[&str] = &["redis", "rediss"];
+const HTTP_SCHEMES: &[&str] = &["http", "https"];
+
+pub(super) const NODE: Section = Section {
+    name: "node",
+    is_list: false,
+    text: "Who this process is.",
+    keys: &[Key::new(
+        "id",
+        Kind::NodeId,
+        Unset("the host name and the port"),
+        "The name of this node in logs, in metrics and on the lanes it holds; no two nodes of a \
+         cluster share one. `${NAME}` is replaced by the environment variable `NAME`.",
+    )],
+};
+
+pub(super) const SERVER: Section = Section {
+    name: "server",
+    is_list: false,
+    text: "The HTTP server.",
+    keys: &[
+        Key::new(
+            "listen",
+            Kind::Listen,
+            Value("127.0.0.1:7420"),
+            "Where the server listens. Port 0 takes any free one.",
+        ),
+        Key::new(
+            "shutdown_grace",
+            duration(0, HOUR_MS),
+            Value("20s"),
+            "How long queued work may take to finish after the first signal to stop. A second \
+             signal ends the process at once.",
+        ),
+    ],
+};
+
+pub(super) const LOG: Section = Section {
+    name: "log",
+    is_list: false,
+    text: "The log, which goes to standard error.",
+    keys: &[
+        Key::new(
+            "level",
+            Kind::Choice(LogLevel::NAMES),
+            Value("info"),
+            "How much is logged; each level includes those before it.",
+        ),
+        Key::new(
+            "format",
+            Kind::Choice(LogFormat::NAMES),
+            Value("text"),
+            "`\"text\"` for people, `\"json\"` for machines: one object per line.",
+        ),
+    ],
+};
+
+pub(super) const STORE: Section = Section {
+    name: "store",
+    is_list: false,
+    text: "The database. The embedded store serves one process on one machine; PostgreSQL serves \
+           a cluster.",
+    keys: &[
+        Key::new(
+            "url",
+            Kind::Url(STORE_SCHEMES),
+            Value("sqlite://stile.db"),
+            "`sqlite://stile.db` is relative to the working directory, `sqlite:///var/lib/stile.db` \
+             is absolute; or `postgres://user@host/database`.",
+        ),
+        Key::new(
+            "direct_url",
+            Kind::Url(POSTGRES_SCHEMES),
+            Unset("`store.url`"),
+            "A way to PostgreSQL past the connection pooler, where `store.url` goes through \
+             PgBouncer. Notifications are listened for here.",
+        ),
+        Key::new(
+            "pool_size",
+            Kind::Integer { min: 1, max: 1_000 },
+            Value("20"),
+            "The most connections to PostgreSQL this node opens. The embedded store ignores it.",
+        ),
+        Key::new(
+            "statement_timeout",
+            duration(100, 10 * MINUTE_MS),
+            Value("5s"),
+            "How long one statement may run before PostgreSQL ends it.",
+        ),
+        Key::new(
+            "lock_timeout",
+            duration(10, 10 * MINUTE_MS),
+            Value("3s"),
+            "How long a statement may wait for a lock. Not above `store.statement_timeout`.",
+        ),
+        Key::new(
+            "migrate",
+            Kind::Boolean,
+            Value("true"),
+            "Whether `stile serve` brings the schema up to date when it starts. With `false` that is \
+             left to `stile migrate`.",
+        ),
+    ],
+};
+
+pub(super) const REDIS: Section = Section {
+    name: "redis",
+    is_list: false,
+    text: "The shared memory of a cluster. Optional.",
+    keys: &[Key::new(
+        "url",
+        Kind::Url(REDIS_SCHEMES),
+        Unset("no Redis: this node keeps to itself"),
+        "Where Redis is; `rediss://` for TLS.",
+    )
+    .with_cluster_release()],
+};
+
+pub(super) const CLUSTER: Section = Section {
+    name: "cluster",
+    is_list: false,
+    text: "How the nodes on one PostgreSQL work together.",
+    keys: &[
+        Key::new(
+            "advertise_url",
+            Kind::Url(HTTP_SCHEMES),
+            Unset("none: callers are not told where to go"),
+            "The URL by which other nodes and callers reach this node. It is stored on the lanes \
+             this node holds and told to those who ask the wrong node.",
+        ),
+        Key::new(
+            "not_holder",
+            Kind::Choice(NotHolder::NAMES),
+            Value("accept"),
+            "What to do with a request for a lane that another node holds: accept it durably for \
+             the holder, forward it (needs `cluster.advertise_url`), or reject it and name the \
+             holder. For `\"accept\"` and `\"forward\"`:",
+        )
+        .with_cluster_release(),
+    ],
+};

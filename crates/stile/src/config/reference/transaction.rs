@@ -1,0 +1,103 @@
+//! How managed transactions are sent, and when they are called done.
+
+use super::Preset::{Unset, Value};
+use super::{HOUR_MS, Key, SECOND_MS, Section, duration};
+use crate::config::FinalityTag;
+use crate::config::value::Kind;
+
+pub(super) const RESUBMIT: Section = Section {
+    name: "tx.resubmit",
+    is_list: false,
+    text: "Sending again what does not get mined.",
+    keys: &[
+        Key::new(
+            "enabled",
+            Kind::Boolean,
+            Value("true"),
+            "Whether transactions are sent again at all.",
+        )
+        .with_managed_transactions(),
+        Key::new(
+            "interval",
+            duration(SECOND_MS, 24 * HOUR_MS),
+            Value("60s"),
+            "The silence after which the stored bytes of a transaction are sent again.",
+        )
+        .with_managed_transactions(),
+        Key::new(
+            "bump_after",
+            duration(SECOND_MS, 24 * HOUR_MS),
+            Value("120s"),
+            "The silence after which an attempt with a higher fee is made.",
+        )
+        .with_managed_transactions(),
+        Key::new(
+            "bump_percent",
+            Kind::Decimal { min: 10.0, max: 1_000.0 },
+            Value("12.5"),
+            "By how much such an attempt raises the fee. Chain nodes refuse replacements that \
+             raise it by less than 10 %.",
+        )
+        .with_managed_transactions(),
+        Key::new(
+            "max_attempts",
+            Kind::Integer { min: 0, max: 1_000_000 },
+            Value("0"),
+            "The most attempts for one transaction; 0 means no limit.",
+        )
+        .with_managed_transactions(),
+    ],
+};
+
+pub(super) const CONFIRMATIONS: Section = Section {
+    name: "confirmations",
+    is_list: false,
+    text: "When a transaction is called done. Give `required` or `finality`, not both.",
+    keys: &[
+        Key::new(
+            "required",
+            Kind::Integer { min: 0, max: 100_000 },
+            Value("20"),
+            "The number of blocks on top of the transaction's own. Not above \
+             `confirmations.reorg_window`.",
+        )
+        .with_managed_transactions(),
+        Key::new(
+            "finality",
+            Kind::Choice(FinalityTag::NAMES),
+            Unset("`confirmations.required` counts"),
+            "Goes by the chain's own word for a block instead of a number of blocks.",
+        )
+        .with_managed_transactions(),
+        Key::new(
+            "stale_receipt_timeout",
+            duration(SECOND_MS, HOUR_MS),
+            Value("60s"),
+            "The silence after which the receipt of a transaction is asked for by itself.",
+        )
+        .with_managed_transactions(),
+        Key::new(
+            "receipt_workers",
+            Kind::Integer { min: 1, max: 1_000 },
+            Value("10"),
+            "The most receipts asked for at the same time.",
+        )
+        .with_managed_transactions(),
+        Key::new(
+            "fetch_receipt_upon_entry",
+            Kind::Boolean,
+            Value("false"),
+            "Whether the receipt is asked for right after the broadcast, for chains that mine at \
+             once.",
+        )
+        .with_managed_transactions(),
+        Key::new(
+            "reorg_window",
+            Kind::Integer { min: 1, max: 100_000 },
+            Value("128"),
+            "The depth in blocks from which a transaction is not reopened any more by a \
+             reorganisation.",
+        )
+        .with_managed_transactions(),
+    ],
+};

@@ -1,0 +1,24 @@
+//! What the tests of the stores share.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `database` | a database of one's own, and handles on it |
+//! | `raw` | SQL past the store |
+//! | `nodes` | nodes, lanes and what a node asks of a store |
+//! | `blocking` | two sessions on PostgreSQL, one of which waits for the other |
+
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
+
+mod blocking;
+mod database;
+mod nodes;
+mod raw;
+
+pub(crate) use blocking::{wait_until_blocked, wait_until_idle};
+pub(crate) use database::{Bench, Database, proxied};
+pub(crate) use nodes::{
+    HOLD, LEASE, RUN_OUT, acquire, bind, binding, claim_at, fresh, give_back, held, hold_at, key,
+    keyed, lane, lanes, mark, node, owner, read_hold, recyclable, reissue, released, successor,
+    used, view,
+};
+pub(crate) use raw::Raw;

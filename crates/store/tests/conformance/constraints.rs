@@ -1,0 +1,127 @@
+//! What the database itself refuses, whoever asks: the last word when all code is wrong.
+
+use stile_domain::HoldStatus;
+use uuid::Uuid;
+
+use crate::common::{Bench, HOLD, Raw, claim_at, give_back, hold_at, lane, mark, node, used};
+
+on_both_stores!(
+    a_token_never_falls,
+    a_new_incarnation_raises_the_token,
+    a_lane_row_is_never_deleted,
+    a_cursor_falls_only_under_a_new_token,
+    consumed_is_absorbing,
+    a_nonce_changes_hands_only_when_released,
+    a_nonce_has_one_owner_of_whatever_kind,
+    nonsense_is_refused,
+);
+
+/// Tries a statement that must be refused for this reason, and leave everything as it was.
+async fn refuse(raw: &Raw, sql: &str, reason: &str) {
+    let before = raw.dump().await;
+    match raw.attempt(sql).await {
+        Ok(()) => panic!("went through: {sql}"),
+        Err(said) => assert!(said.contains(reason), "{sql}: {said}"),
+    }
+    assert_eq!(raw.dump().await, before, "{sql}");
+}
+
+async fn a_token_never_falls(bench: Bench) {
+    claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    bench.store.pause(lane(1), "so that the token is 2").await.unwrap();
+    let raw = bench.raw().await;
+    refuse(&raw, "UPDATE lane SET fencing_token = 1", "the fencing token never falls").await;
+    let new = raw.uuid(Uuid::new_v4());
+    let with_owner = format!("UPDATE lane SET fencing_token = 1, owner_incarnation = {new}");
+    refuse(&raw, &with_owner, "lane").await;
+    raw.execute("UPDATE lane SET fencing_token = 3").await;
+}
+
+async fn a_new_incarnation_raises_the_token(bench: Bench) {
+    claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    let raw = bench.raw().await;
+    let new = raw.uuid(Uuid::new_v4());
+    let takeover = format!("UPDATE lane SET owner_incarnation = {new}");
+    refuse(&raw, &takeover, "a new incarnation must raise the fencing token").await;
+    raw.execute(&format!("{takeover}, fencing_token = fencing_token + 1")).await;
+}
+
+async fn a_lane_row_is_never_deleted(bench: Bench) {
+    let claim = claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    bench.store.release(&[claim]).await.unwrap();
+    let raw = bench.raw().await;
+    refuse(&raw, "DELETE FROM lane", "a lane row is never deleted").await;
+}
+
+async fn a_cursor_falls_only_under_a_new_token(bench: Bench) {
+    claim_at(&*bench.store, &node("a"), lane(1), 5).await;
+    let raw = bench.raw().await;
+    let reason = "the cursor only moves back together with a raised token";
+    refuse(&raw, "UPDATE lane SET next_nonce = 4", reason).await;
+    refuse(&raw, "UPDATE lane SET next_nonce = NULL", reason).await;
+    raw.execute("UPDATE lane SET next_nonce = 4, fencing_token = fencing_token + 1").await;
+    raw.execute("UPDATE lane SET next_nonce = 9").await;
+}
+
+async fn consumed_is_absorbing(bench: Bench) {
+    let claim = claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    let hold = hold_at(&*bench.store, claim, 0, HOLD).await;
+    mark(&*bench.store, used(&hold, 1)).await;
+    let raw = bench.raw().await;
+    for status in HoldStatus::ALL.into_iter().filter(|status| *status != HoldStatus::Consumed) {
+        let sql = format!("UPDATE nonce SET status = '{status}', tx_hash = NULL");
+        refuse(&raw, &sql, "CONSUMED is absorbing").await;
+    }
+    let new = raw.uuid(Uuid::now_v7());
+    refuse(&raw, &format!("UPDATE nonce SET owner_id = {new}"), "nonce").await;
+}
+
+async fn a_nonce_changes_hands_only_when_released(bench: Bench) {
+    let claim = claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    let hold = hold_at(&*bench.store, claim, 0, HOLD).await;
+    let raw = bench.raw().await;
+    let hand_over = format!("UPDATE nonce SET owner_id = {}", raw.uuid(Uuid::now_v7()));
+    let reason = "only a RELEASED nonce is given out again";
+    refuse(&raw, &hand_over, reason).await;
+    raw.execute("UPDATE nonce SET status = 'SUSPECT'").await;
+    refuse(&raw, &hand_over, reason).await;
+    give_back(&*bench.store, &hold).await;
+    raw.execute(&hand_over).await;
+}
+
+/// HOLES 16b: in two tables, each of them unique, a hold and a transaction could both own nonce 10.
+async fn a_nonce_has_one_owner_of_whatever_kind(bench: Bench) {
+    let claim = claim_at(&*bench.store, &node("a"), lane(1), 10).await;
+    hold_at(&*bench.store, claim, 10, HOLD).await;
+    let raw = bench.raw().await;
+    raw.plant(lane(1), 11, "tx", "HELD").await.unwrap();
+    let before = raw.dump().await;
+    for (nonce, kind) in [(10, "tx"), (10, "filler"), (10, "hold"), (11, "hold"), (11, "filler")] {
+        let said = raw.plant(lane(1), nonce, kind, "HELD").await.expect_err(kind);
+        assert!(said.to_lowercase().contains("unique"), "{said}");
+    }
+    assert_eq!(raw.dump().await, before);
+    raw.plant(lane(2), 10, "tx", "HELD").await.expect("another lane has a nonce 10 of its own");
+}
+
+async fn nonsense_is_refused(bench: Bench) {
+    let claim = claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    hold_at(&*bench.store, claim, 0, HOLD).await;
+    let raw = bench.raw().await;
+    let hash = raw.bytes(&[1; 32]);
+    let short = raw.bytes(&[1; 19]);
+    for sql in [
+        "UPDATE lane SET chain_id = 0".to_owned(),
+        format!("UPDATE lane SET signer = {short}"),
+        "UPDATE lane SET next_nonce = -1, fencing_token = 2".to_owned(),
+        "UPDATE lane SET last_chain_nonce = -1".to_owned(),
+        "UPDATE lane SET paused = ''".to_owned(),
+        "UPDATE nonce SET nonce = -1".to_owned(),
+        "UPDATE nonce SET owner_kind = 'nobody'".to_owned(),
+        "UPDATE nonce SET status = 'LOST'".to_owned(),
+        format!("UPDATE nonce SET tx_hash = {short}, status = 'CONSUMED'"),
+        format!("UPDATE nonce SET tx_hash = {hash}"),
+    ] {
+        refuse(&raw, &sql, "").await;
+    }
+}

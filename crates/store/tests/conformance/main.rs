@@ -1,0 +1,55 @@
+//! One suite for both stores: whatever is said here holds on PostgreSQL and on SQLite.
+//!
+//! | file | what is checked |
+//! |---|---|
+//! | `lease` | acquire, renew, release |
+//! | `takeover` | a node's own lanes after a restart, and other nodes' expired ones |
+//! | `bind` | planned holds: cursors, reissue, what is refused and what is then left unwritten |
+//! | `keys` | idempotency keys of allocations |
+//! | `marks` | what callers say about their holds |
+//! | `mark_table` | every status and event, against the rule in the domain |
+//! | `model` | random histories of a lane, against a model in memory |
+//! | `sweep` | the first cursor, holds that ran out, what the chain shows |
+//! | `pause` | pause and resume |
+//! | `reads` | surveys, lanes, pages of holds, reading back |
+//! | `schema` | migrations |
+//! | `constraints` | what the database itself refuses, whoever asks |
+//! | `opening` | URLs, and one server at a time |
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+/// Runs each of these functions on a fresh database of either kind.
+macro_rules! on_both_stores {
+    ($($name:ident),* $(,)?) => {
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(crate::common::Bench::postgres().await).await;
+            })*
+        }
+
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(crate::common::Bench::sqlite().await).await;
+            })*
+        }
+    };
+}
+
+mod bind;
+mod constraints;
+mod keys;
+mod lease;
+mod mark_table;
+mod marks;
+mod model;
+mod opening;
+mod pause;
+mod reads;
+mod schema;
+mod sweep;
+mod takeover;
