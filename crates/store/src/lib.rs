@@ -35,6 +35,7 @@ mod error;
 mod mark_rules;
 mod open;
 pub mod postgres;
+pub mod raw;
 pub mod sqlite;
 mod store;
 mod types;

@@ -1,26 +1,25 @@
 //! What a mark means for the hold it finds, the same on both stores.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-use stile_domain::{Hold, HoldStatus, Nonce};
+use stile_domain::{Hold, HoldStatus, Lane, Nonce};
 
 use crate::{Mark, MarkOutcome, MarkVerdict};
 
 /// Splits marks so that no nonce comes twice in one round: two marks on one hold in one statement
 /// would leave it to chance which of them counts. Answers with the marks' places in the slice.
 pub(crate) fn rounds(marks: &[Mark]) -> Vec<Vec<usize>> {
-    let mut rounds: Vec<(Vec<usize>, HashSet<(stile_domain::Lane, Nonce)>)> = Vec::new();
+    let mut rounds: Vec<Vec<usize>> = Vec::new();
+    let mut earlier_marks: HashMap<(Lane, Nonce), usize> = HashMap::new();
     for (place, mark) in marks.iter().enumerate() {
-        let key = (mark.lane, mark.nonce);
-        match rounds.iter_mut().find(|(_, taken)| !taken.contains(&key)) {
-            Some((places, taken)) => {
-                places.push(place);
-                taken.insert(key);
-            }
-            None => rounds.push((vec![place], HashSet::from([key]))),
+        let round = earlier_marks.entry((mark.lane, mark.nonce)).or_default();
+        if *round == rounds.len() {
+            rounds.push(Vec::new());
         }
+        rounds[*round].push(place);
+        *round += 1;
     }
-    rounds.into_iter().map(|(places, _)| places).collect()
+    rounds
 }
 
 /// The answer to a mark that changed nothing, from the hold as it stands. `past` says that the

@@ -13,10 +13,13 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
 
 /// A program of the PostgreSQL server: on `PATH`, else that of the newest version in the place
 /// where Debian keeps them, which is on nobody's `PATH`.
+pub fn find_postgres(name: &str) -> Option<PathBuf> {
+    on_path(name).or_else(|| newest_debian_postgres(Path::new("/usr/lib/postgresql"), name))
+}
+
+/// The same for those who cannot go on without it.
 pub fn postgres(name: &str) -> PathBuf {
-    on_path(name)
-        .or_else(|| newest_debian_postgres(Path::new("/usr/lib/postgresql"), name))
-        .unwrap_or_else(|| missing(name, "the PostgreSQL server"))
+    find_postgres(name).unwrap_or_else(|| missing(name, "the PostgreSQL server"))
 }
 
 fn newest_debian_postgres(versions: &Path, name: &str) -> Option<PathBuf> {

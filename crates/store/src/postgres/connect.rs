@@ -34,7 +34,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// What a hook says when the server would lose commits; the session layer recognises it.
 pub(super) const NOT_DURABLE: &str = "synchronous_commit is off";
 
-pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, StoreError> {
+pub(crate) fn pool(options: &PostgresOptions) -> Result<Pool, StoreError> {
     let mut config: Config = options.url.parse().map_err(|e: tokio_postgres::Error| {
         StoreError::Url(format!("not a PostgreSQL URL: {e}"))
     })?;

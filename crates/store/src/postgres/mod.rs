@@ -15,7 +15,7 @@
 //! | `sql/` | the statements |
 
 mod bind;
-mod connect;
+pub(crate) mod connect;
 mod fence;
 mod lease;
 mod mark;

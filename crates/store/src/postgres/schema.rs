@@ -11,7 +11,7 @@ mod embedded {
 }
 
 /// Any fixed number: nodes that start together take turns by it.
-const MIGRATION_LOCK: i64 = 0x5354_494c_45;
+const MIGRATION_LOCK: i64 = 0x0053_5449_4c45;
 
 pub(super) async fn migrate(sessions: &Sessions) -> Result<SchemaReport, StoreError> {
     let mut session = sessions.session().await?;

@@ -167,16 +167,18 @@ impl From<Error> for StoreError {
         match error.code().map(SqlState::code) {
             None => Self::Unavailable(text),
             Some(code) if code.starts_with("23") => Self::Constraint(text),
-            // Connection, transaction rollback (deadlock), resources, operator intervention, locks.
-            Some(code)
-                if ["08", "40", "53", "57", "55"].iter().any(|class| code.starts_with(class)) =>
-            {
+            Some(code) if PASSING.iter().any(|class| code.starts_with(class)) => {
                 Self::Unavailable(text)
             }
             Some(_) => Self::Internal(text),
         }
     }
 }
+
+/// Classes of errors, and errors, that pass: connection, transaction rollback (deadlock),
+/// resources, operator intervention, locks; a standby that takes no writes, a transaction that sat
+/// idle for too long, one that took too long.
+const PASSING: [&str; 8] = ["08", "40", "53", "57", "55", "25006", "25P03", "25P04"];
 
 fn describe(error: &Error) -> String {
     match error.as_db_error() {

@@ -68,7 +68,7 @@ impl SqliteStore {
 }
 
 /// Opens a connection that writes durably: in WAL mode `synchronous = FULL` flushes every commit.
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     let connection = Connection::open(path)
         .map_err(|e| StoreError::Unavailable(format!("cannot open {}: {e}", path.display())))?;
     connection.busy_timeout(Duration::from_secs(5))?;

@@ -1,9 +1,22 @@
-//! `stile bench`.
+//! `stile bench`: measured next to the raw limits of the same database, in the same run.
+
+mod allocate;
+mod load;
+mod stores;
+mod table;
+
+use clap::Subcommand;
+
 use super::Failure;
-#[derive(Debug, clap::Subcommand)]
+
+#[derive(Debug, Subcommand)]
 pub(super) enum BenchCommand {
-    Allocate,
+    /// Nonces handed out a second: in process and over HTTP, in both modes, for one lane and many.
+    Allocate(allocate::AllocateArgs),
 }
-pub(super) async fn bench(_c: BenchCommand) -> Result<(), Failure> {
-    Ok(())
+
+pub(super) async fn bench(command: BenchCommand) -> Result<(), Failure> {
+    match command {
+        BenchCommand::Allocate(args) => allocate::run(args).await,
+    }
 }

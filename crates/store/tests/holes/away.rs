@@ -1,0 +1,143 @@
+//! A server that is away or silent.
+
+use std::time::{Duration, Instant};
+
+use futures::future::{BoxFuture, join_all};
+use stile_domain::{HeldExpiry, HoldId, Holder};
+use stile_store::{Claim, HoldFilter, Mark, MarkVerdict, OpenOptions, Store, StoreError, open};
+
+use crate::common::{Bench, HOLD, LEASE, Raw, bind, claim_at, fresh, key, lane, node};
+
+type Call<'s> = (&'static str, BoxFuture<'s, Result<(), StoreError>>);
+
+/// A call, its answer left out.
+macro_rules! call {
+    ($name:literal, $call:expr) => {
+        ($name, Box::pin(async move { $call.await.map(drop) }) as BoxFuture<'_, _>)
+    };
+}
+
+/// Calls that only read, or wait and change nothing.
+fn reads(store: &dyn Store) -> Vec<Call<'_>> {
+    let filter = HoldFilter { lane: lane(1), status: None, after: None, limit: 10 };
+    vec![
+        call!("ping", store.ping()),
+        call!("check_schema", store.check_schema()),
+        call!("read_back", store.read_back(lane(1), &[(0, HoldId::fresh())])),
+        call!("allocated_under", store.allocated_under(lane(1), &[key("shop", "one")])),
+        call!("survey", store.survey(&[lane(1)])),
+        call!("lanes", store.lanes(&[lane(1)])),
+        call!("holds", store.holds(filter)),
+    ]
+}
+
+/// Calls that write.
+fn writes<'s>(store: &'s dyn Store, holder: &'s Holder, claim: Claim) -> Vec<Call<'s>> {
+    let verdict = MarkVerdict::Recyclable("not sent".into());
+    let mark = Mark { lane: lane(1), nonce: 0, hold: HoldId::fresh(), verdict };
+    vec![
+        call!("acquire", store.acquire(holder, &[lane(1)], LEASE)),
+        call!("take_own", store.take_own(holder, LEASE)),
+        call!("take_expired", store.take_expired(holder, LEASE, 1)),
+        call!("renew", store.renew(&[claim], LEASE)),
+        call!("start_cursor", store.start_cursor(&claim, 0, LEASE)),
+        call!("bind", store.bind(&[fresh(claim, 0, 1)], LEASE, HOLD)),
+        call!("expire", store.expire(&[claim], HeldExpiry::Suspect, LEASE)),
+        call!("settle", store.settle(&[(claim, 0)], LEASE)),
+        call!("mark", store.mark(std::slice::from_ref(&mark))),
+        call!("pause", store.pause(lane(1), "by hand")),
+        call!("resume", store.resume(lane(1))),
+        call!("release", store.release(&[claim])),
+    ]
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_said_to_be_and_used_again_when_it_is_back() {
+    let bench = Bench::postgres().await;
+    let (proxy, options) = bench.proxied().await;
+    let store = open(options).unwrap();
+    let a = node("a");
+    let claim = claim_at(&*store, &a, lane(1), 0).await;
+    let before = bench.raw().await.dump().await;
+
+    proxy.cut().await;
+    for (name, call) in reads(&*store).into_iter().chain(writes(&*store, &a, claim)) {
+        let began = Instant::now();
+        let answer = call.await;
+        assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{name}: {answer:?}");
+        assert!(began.elapsed() < Duration::from_secs(5), "{name}: {:?}", began.elapsed());
+    }
+    assert_eq!(bench.raw().await.dump().await, before);
+
+    proxy.heal().await;
+    assert_eq!(bind(&*store, fresh(claim, 0, 1)).await.unwrap()[0].nonce, 0);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_given_up_on() {
+    let bench = Bench::postgres().await;
+    let (proxy, options) = bench.proxied().await;
+    let statement_timeout = Duration::from_millis(500);
+    let store = open(OpenOptions { pool_size: 20, statement_timeout, ..options }).unwrap();
+    let a = node("a");
+    let claim = claim_at(&*store, &a, lane(1), 0).await;
+    for answer in join_all((0..20).map(|_| store.ping())).await {
+        answer.unwrap();
+    }
+
+    proxy.freeze();
+    let began = Instant::now();
+    let limit = Duration::from_secs(10);
+    let calls: Vec<_> = reads(&*store).into_iter().chain(writes(&*store, &a, claim)).collect();
+    let answers = calls.into_iter().map(async |(name, call)| {
+        let answer = tokio::time::timeout(limit, call).await;
+        (name, answer.unwrap_or_else(|_| panic!("{name} hangs")))
+    });
+    let answers = join_all(answers).await;
+    assert!(began.elapsed() < limit, "{:?}", began.elapsed());
+    for (name, answer) in answers {
+        let read = reads(&*store).iter().any(|(read, _)| *read == name);
+        match answer {
+            Err(StoreError::Unavailable(_)) => {}
+            Err(StoreError::CommitUnknown(_)) if !read => {}
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    proxy.heal().await;
+    store.ping().await.unwrap();
+}
+
+/// What the store makes of an error that the server reports under this code.
+async fn reported(raw: &Raw, code: &str) -> StoreError {
+    let raise = format!("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}'; END $$");
+    raw.client().batch_execute(&raise).await.unwrap_err().into()
+}
+
+#[tokio::test]
+async fn an_error_says_whether_to_try_again() {
+    let bench = Bench::postgres().await;
+    let raw = bench.raw().await;
+    for (code, what) in [
+        ("08006", "connection failure"),
+        ("25006", "a standby takes no writes"),
+        ("25P03", "idle in transaction for too long"),
+        ("40001", "could not serialize"),
+        ("40P01", "deadlock"),
+        ("53300", "too many connections"),
+        ("55P03", "lock not available"),
+        ("57014", "statement timeout"),
+        ("57P01", "administrator shutdown"),
+    ] {
+        let error = reported(&raw, code).await;
+        assert!(matches!(error, StoreError::Unavailable(_)), "{what}: {error:?}");
+        assert!(error.retry_after().is_some(), "{what}");
+    }
+    for (code, what) in [("23505", "unique violation"), ("23514", "check violation")] {
+        let error = reported(&raw, code).await;
+        assert!(matches!(error, StoreError::Constraint(_)), "{what}: {error:?}");
+        assert_eq!(error.retry_after(), None, "{what}");
+    }
+    let error = reported(&raw, "42703").await;
+    assert!(matches!(error, StoreError::Internal(_)), "an undefined column: {error:?}");
+}

@@ -1,0 +1,81 @@
+//! A server that loses commits, and commits whose answer is lost.
+
+use std::sync::Arc;
+
+use stile_store::{StoreError, open};
+
+use crate::common::{
+    Bench, HOLD, LEASE, bind, claim_at, fresh, lane, node, view, wait_until_blocked,
+};
+
+#[tokio::test]
+async fn hole_10_a_server_that_would_lose_commits_is_refused() {
+    let bench = Bench::postgres().await;
+    let raw = bench.raw().await;
+    let database = raw.value("SELECT current_database()").await;
+    raw.execute(&format!("ALTER DATABASE {database} SET synchronous_commit = off")).await;
+    let store = bench.second();
+    for answer in [
+        store.ping().await,
+        store.check_schema().await,
+        store.migrate().await.map(drop),
+        store.acquire(&node("a"), &[lane(1)], LEASE).await.map(drop),
+    ] {
+        assert!(matches!(answer, Err(StoreError::NotDurable)), "{answer:?}");
+    }
+    assert_eq!(raw.value("SELECT count(*) FROM lane").await, "0");
+    raw.execute(&format!("ALTER DATABASE {database} SET synchronous_commit = on")).await;
+    store.ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn hole_15_a_commit_whose_answer_is_lost_is_read_back() {
+    let bench = Bench::postgres().await;
+    let (proxy, options) = bench.proxied().await;
+    let store = open(options).unwrap();
+    let claim = claim_at(&*store, &node("a"), lane(1), 5).await;
+
+    proxy.drop_next_response_containing(b"COMMIT\0");
+    let binding = fresh(claim, 5, 2);
+    let wanted: Vec<_> =
+        binding.plan.nonces().zip(binding.holds.iter().map(|hold| hold.id)).collect();
+    let unknown = store.bind(&[binding], LEASE, HOLD).await;
+    assert!(matches!(unknown, Err(StoreError::CommitUnknown(_))), "{unknown:?}");
+    assert_eq!(proxy.dropped_responses(), 1);
+
+    let found = store.read_back(lane(1), &wanted).await.unwrap();
+    let found: Vec<_> = found.iter().map(|hold| (hold.nonce, hold.id)).collect();
+    assert_eq!(found, wanted, "it had been committed");
+    assert_eq!(view(&*store, lane(1)).await.next_nonce, Some(7));
+    assert_eq!(bind(&*store, fresh(claim, 7, 1)).await.unwrap()[0].nonce, 7);
+}
+
+#[tokio::test]
+async fn hole_15_reading_back_waits_for_a_commit_that_is_still_under_way() {
+    let bench = Bench::postgres().await;
+    let claim = claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    let hold = bind(&*bench.store, fresh(claim, 0, 1)).await.unwrap().remove(0);
+
+    // A commit on its way: the lane's row is locked, the hold is not to be seen yet.
+    let (committing, observer) = (bench.raw().await, bench.raw().await);
+    let this = committing.of(lane(1));
+    committing.execute(&format!("DELETE FROM nonce WHERE {this}")).await;
+    committing
+        .execute(&format!("BEGIN; UPDATE lane SET updated_at = clock_timestamp() WHERE {this}"))
+        .await;
+    let insert = format!(
+        "INSERT INTO nonce VALUES ({}, {}, 0, 'hold', '{}', 'HELD', clock_timestamp(), NULL, NULL, 1,
+                                   clock_timestamp(), clock_timestamp())",
+        lane(1).chain,
+        committing.bytes(lane(1).signer.as_slice()),
+        hold.id
+    );
+    committing.execute(&insert).await;
+    let reading = tokio::spawn({
+        let store = Arc::clone(&bench.store);
+        async move { store.read_back(lane(1), &[(0, hold.id)]).await }
+    });
+    wait_until_blocked(&observer, 1).await;
+    committing.execute("COMMIT").await;
+    assert_eq!(reading.await.unwrap().unwrap().len(), 1);
+}

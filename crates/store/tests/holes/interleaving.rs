@@ -1,0 +1,192 @@
+//! Writes that wait for a takeover, and takeovers that wait for a write.
+//!
+//! One side is a connection of the test's own, which stops wherever the test wants it to. The
+//! other side is the store, and the test sees it wait for the first one's lock before it goes on.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use stile_domain::{HeldExpiry, HoldId, Lane};
+use stile_store::{Acquisition, Claim, Refusal, Store};
+
+use crate::common::{
+    Bench, HOLD, LEASE, RUN_OUT, Raw, acquire, bind, binding, claim_at, fresh, give_back, hold_at,
+    lane, node, wait_until_blocked,
+};
+
+/// A write of the holder's: what it asks for, and the refusal if it was refused.
+type Write = fn(Arc<dyn Store>, Claim) -> BoxFuture<'static, Option<Refusal>>;
+
+/// Starts a write while another node has taken the lane over but not committed, and lets the
+/// takeover commit once the write waits for it.
+async fn write_into_a_takeover(write: Write) {
+    let bench = Bench::postgres().await;
+    let store = &*bench.store;
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    hold_at(store, claim, 0, RUN_OUT).await;
+    give_back(store, &hold_at(store, claim, 1, HOLD).await).await;
+
+    let (other, observer) = (bench.raw().await, bench.raw().await);
+    other.execute("BEGIN").await;
+    take_over(&other, lane(1)).await;
+    let after_takeover = other.dump().await;
+    let waiting = tokio::spawn(write(Arc::clone(&bench.store), claim));
+    wait_until_blocked(&observer, 1).await;
+    assert!(!waiting.is_finished());
+    other.execute("COMMIT").await;
+
+    let refusal = waiting.await.unwrap();
+    let Some(Refusal::Fenced(owner)) = refusal else { panic!("not fenced: {refusal:?}") };
+    assert!(owner.token > claim.token());
+    assert_eq!(observer.dump().await, after_takeover, "nothing was written");
+}
+
+async fn take_over(raw: &Raw, lane: Lane) {
+    let takeover = format!(
+        "UPDATE lane SET owner_node = 'b', owner_incarnation = gen_random_uuid(),
+                         fencing_token = fencing_token + 1, acquired_at = clock_timestamp(),
+                         expires_at = clock_timestamp() + interval '1 minute'
+         WHERE {}",
+        raw.of(lane)
+    );
+    raw.execute(&takeover).await;
+}
+
+#[tokio::test]
+async fn hole_05_a_bind_that_waits_for_a_takeover_is_fenced() {
+    write_into_a_takeover(|store, claim| {
+        Box::pin(async move { bind(&*store, fresh(claim, 2, 2)).await.err() })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hole_05_a_reissue_that_waits_for_a_takeover_is_fenced() {
+    write_into_a_takeover(|store, claim| {
+        Box::pin(async move {
+            let survey = store.survey(&[claim.lane()]).await.unwrap();
+            let given_back = survey[0].released.clone();
+            assert_eq!(given_back.len(), 1);
+            bind(&*store, binding(claim, given_back, 2, 0)).await.err()
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hole_05_a_sweep_that_waits_for_a_takeover_is_fenced() {
+    write_into_a_takeover(|store, claim| {
+        Box::pin(async move {
+            let answers = store.expire(&[claim], HeldExpiry::Suspect, LEASE).await.unwrap();
+            answers.into_iter().find_map(Result::err)
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hole_05_a_settlement_that_waits_for_a_takeover_is_fenced() {
+    write_into_a_takeover(|store, claim| {
+        Box::pin(async move {
+            let answers = store.settle(&[(claim, 9)], LEASE).await.unwrap();
+            answers.into_iter().find_map(Result::err)
+        })
+    })
+    .await;
+}
+
+/// The write of a holder that comes to a halt before its commit: the fence that the store itself
+/// uses, for a lease that is over at once, and one hold.
+async fn stop_before_commit(
+    raw: &Raw,
+    claim: Claim,
+    incarnation: uuid::Uuid,
+    first: i64,
+) -> HoldId {
+    let hold = HoldId::fresh();
+    let chain = claim.lane().chain.get().cast_signed();
+    let signer = claim.lane().signer;
+    let token = claim.token().get().cast_signed();
+    let client = raw.client();
+    client.batch_execute("BEGIN").await.unwrap();
+    let passed = client
+        .query(
+            include_str!("../../src/postgres/sql/fence.sql"),
+            &[
+                &[chain].as_slice(),
+                &[signer.as_slice()].as_slice(),
+                &[token].as_slice(),
+                &[Some(first)].as_slice(),
+                &[Some(1i64)].as_slice(),
+                &incarnation,
+                &RUN_OUT.as_secs_f64(),
+            ],
+        )
+        .await
+        .unwrap();
+    assert_eq!(passed.len(), 1, "the fence lets its holder through");
+    client
+        .execute(
+            include_str!("../../src/postgres/sql/insert_holds.sql"),
+            &[
+                &[chain].as_slice(),
+                &[signer.as_slice()].as_slice(),
+                &[first].as_slice(),
+                &[hold.0].as_slice(),
+                &[token].as_slice(),
+                &passed[0].get::<_, jiff::Timestamp>("updated_at"),
+                &HOLD.as_secs_f64(),
+            ],
+        )
+        .await
+        .unwrap();
+    hold
+}
+
+#[tokio::test]
+async fn hole_06_a_takeover_waits_for_the_old_holders_commit_and_sees_its_cursor() {
+    let bench = Bench::postgres().await;
+    let (a, b) = (node("a"), node("b"));
+    let claim = claim_at(&*bench.store, &a, lane(1), 10).await;
+    bench.store.renew(&[claim], RUN_OUT).await.unwrap();
+
+    let (old_holder, observer) = (bench.raw().await, bench.raw().await);
+    let written = stop_before_commit(&old_holder, claim, a.incarnation.0, 10).await;
+    let second = bench.second();
+    let taking = tokio::spawn({
+        let (second, b) = (Arc::clone(&second), b.clone());
+        async move { acquire(&*second, &b, lane(1), LEASE).await }
+    });
+    wait_until_blocked(&observer, 1).await;
+    old_holder.execute("COMMIT").await;
+
+    let Acquisition::Held(taken) = taking.await.unwrap() else { panic!("the lease had run out") };
+    assert_eq!(taken.next_nonce, Some(11), "the cursor as the old holder left it");
+    let stale_plan = bind(&*second, fresh(taken.claim, 10, 1)).await;
+    assert_eq!(stale_plan, Err(Refusal::CursorMoved), "a plan from before the takeover");
+    let next = bind(&*second, fresh(taken.claim, 11, 1)).await.unwrap();
+    assert_eq!(next[0].nonce, 11);
+    let owners = observer.rows("SELECT nonce, owner_id FROM nonce ORDER BY nonce").await;
+    let expected = [["10".into(), written.to_string()], ["11".into(), next[0].id.to_string()]];
+    assert_eq!(owners, expected);
+}
+
+#[tokio::test]
+async fn hole_06_a_takeover_sees_nothing_of_a_write_that_was_rolled_back() {
+    let bench = Bench::postgres().await;
+    let a = node("a");
+    let claim = claim_at(&*bench.store, &a, lane(1), 10).await;
+    bench.store.renew(&[claim], RUN_OUT).await.unwrap();
+    let (old_holder, observer) = (bench.raw().await, bench.raw().await);
+    stop_before_commit(&old_holder, claim, a.incarnation.0, 10).await;
+    let second = bench.second();
+    let taking = tokio::spawn({
+        let second = Arc::clone(&second);
+        async move { acquire(&*second, &node("b"), lane(1), LEASE).await }
+    });
+    wait_until_blocked(&observer, 1).await;
+    old_holder.execute("ROLLBACK").await;
+    let Acquisition::Held(taken) = taking.await.unwrap() else { panic!("the lease had run out") };
+    let next = bind(&*second, fresh(taken.claim, 10, 1)).await.unwrap();
+    assert_eq!(next[0].nonce, 10);
+}

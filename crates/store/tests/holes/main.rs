@@ -1,0 +1,27 @@
+//! The holes that protocols like this one have, each tried on a running server.
+//!
+//! A test carries the number of the hole it is about. Every one of them fails when the statement
+//! or the setting that closes its hole is taken out.
+//!
+//! | file | holes |
+//! |---|---|
+//! | `fencing` | 2, 3, 4, 9: writes of a holder that is none any more |
+//! | `interleaving` | 5, 6: writes that wait for a takeover, and takeovers that wait for a write |
+//! | `clocks` | 7, 8: long transactions, frozen holders, time zones |
+//! | `durability` | 10, 15: a server that loses commits, and commits whose answer is lost |
+//! | `acquiring` | 11: racing and losing acquires, spellings, absent keys |
+//! | `renewal` | 16d: renewal under load |
+//! | `away` | a server that is away or silent |
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod acquiring;
+mod away;
+mod clocks;
+mod durability;
+mod fencing;
+mod interleaving;
+mod renewal;
