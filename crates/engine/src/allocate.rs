@@ -208,7 +208,7 @@ async fn commit(core: &Arc<Core>, parts: &mut [Part<'_>]) {
                 part.work.forget();
                 match &error {
                     StoreError::CommitUnknown(_) => read_back(core, part, &binding).await,
-                    error => part.fail(&again(error)),
+                    error => part.fail(&error.into()),
                 }
             }
         }
@@ -308,15 +308,7 @@ async fn read_back(core: &Core, part: &mut Part<'_>, binding: &Binding) {
         Err(error) => {
             let unkeyed = part.calls.iter().zip(&planned).filter(|(call, _)| call.key.is_none());
             core.orphans.add(part.slot.lane(), unkeyed.map(|(_, planned)| *planned));
-            part.fail(&again(&error));
+            part.fail(&error.into());
         }
-    }
-}
-
-/// A store error for several calls.
-fn again(error: &StoreError) -> NonceError {
-    match error.retry_after() {
-        Some(_) => NonceError::StoreUnavailable(error.to_string()),
-        None => NonceError::Internal(error.to_string()),
     }
 }

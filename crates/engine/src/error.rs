@@ -94,11 +94,17 @@ impl NonceError {
     }
 }
 
-impl From<StoreError> for NonceError {
-    fn from(error: StoreError) -> Self {
+impl From<&StoreError> for NonceError {
+    fn from(error: &StoreError) -> Self {
         match error.retry_after() {
             Some(_) => Self::StoreUnavailable(error.to_string()),
             None => Self::Internal(error.to_string()),
         }
+    }
+}
+
+impl From<StoreError> for NonceError {
+    fn from(error: StoreError) -> Self {
+        Self::from(&error)
     }
 }

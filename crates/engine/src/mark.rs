@@ -40,15 +40,9 @@ pub(crate) async fn mark(core: &Core, calls: Vec<MarkCall>) {
         }
         Err(error) => {
             metrics::store_failed("mark");
-            let text = error.to_string();
-            let retry = error.retry_after().is_some();
             for (mark, reply) in marks.iter().zip(replies) {
                 metrics::marked(name(&mark.verdict), "error");
-                let _ = reply.send(Err(if retry {
-                    NonceError::StoreUnavailable(text.clone())
-                } else {
-                    NonceError::Internal(text.clone())
-                }));
+                let _ = reply.send(Err(NonceError::from(&error)));
             }
         }
     }

@@ -92,3 +92,10 @@ impl Node {
         cut_short
     }
 }
+
+impl Drop for Node {
+    /// A node that is dropped without a shutdown stops renewing: its leases run out.
+    fn drop(&mut self) {
+        self.core.stopping.cancel();
+    }
+}

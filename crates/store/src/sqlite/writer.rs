@@ -88,14 +88,16 @@ fn commit(connection: &Connection, group: Vec<Job>) {
             Err(why) => job(Err(StoreError::Unavailable(why.clone()))),
         })
         .collect();
-    let committed = begun.and_then(|()| {
-        connection.execute_batch("COMMIT").map_err(|e| {
+    let committed = match begun {
+        // Every job has its error already.
+        Err(_) => Ok(()),
+        Ok(()) => connection.execute_batch("COMMIT").map_err(|e| {
             let _ = connection.execute_batch("ROLLBACK");
             e.to_string()
-        })
-    });
+        }),
+    };
     for answer in answers {
-        answer(committed.clone().map_err(StoreError::Unavailable));
+        answer(committed.clone().map_err(StoreError::CommitUnknown));
     }
 }
 
