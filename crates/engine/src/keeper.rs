@@ -113,6 +113,10 @@ pub(crate) async fn release_all(core: &Core) {
             for ((slot, claim), released) in held.iter().zip(&released) {
                 if !released {
                     metrics::fence_rejected("release");
+                    let (lane, node) = (slot.lane(), &core.holder.node);
+                    warn!(signer = %lane.signer, chain = %lane.chain, %node, op = "release",
+                          provided_token = claim.token().get(),
+                          "write refused: the lane has a newer token");
                 }
                 slot.drop_claim(*claim);
             }

@@ -86,8 +86,8 @@ const COMMIT_SECONDS: &str = "stile_commit_seconds";
 const STORE_ERRORS: &str = "stile_store_errors_total";
 const CHAIN_READS: &str = "stile_chain_nonce_reads_total";
 
-/// Tells the recorder what each metric means, and starts the counters that alarms watch at zero,
-/// so that a first increase is seen as one.
+/// Tells the recorder what each metric means, and starts every counter at zero: it is there before
+/// it first rises, and the first rise is seen as one.
 pub fn describe() {
     for (name, kind, text) in METRICS {
         match kind {
@@ -99,11 +99,49 @@ pub fn describe() {
             Kind::Histogram => describe_histogram!(*name, *text),
         }
     }
-    for op in ["allocate", "start", "expire", "settle", "renew", "release"] {
-        counter!(FENCE_REJECT, "op" => op).absolute(0);
+    for (name, label, values) in COUNTED_BY {
+        for value in *values {
+            counter!(*name, *label => *value).absolute(0);
+        }
     }
-    counter!(DUPLICATE_NODE).absolute(0);
+    for verdict in ["used", "recyclable"] {
+        for result in ["done", "conflict", "superseded", "not_found", "error"] {
+            counter!(MARK, "verdict" => verdict, "result" => result).absolute(0);
+        }
+    }
+    for name in [DUPLICATE_NODE, HOLDS_SETTLED, HOLDS_ORPHANED] {
+        counter!(name).absolute(0);
+    }
 }
+
+/// The counters with one label, and the values it takes.
+const COUNTED_BY: &[(&str, &str, &[&str])] = &[
+    (LEASE_ACQUIRE, "result", &["taken", "kept", "other", "error"]),
+    (LEASE_RENEW, "result", &["renewed", "skipped", "fenced", "error"]),
+    (LEASE_TAKEOVER, "cause", &["expired", "restart"]),
+    (FENCE_REJECT, "op", &["allocate", "start", "expire", "settle", "renew", "release"]),
+    (HOLDS_EXPIRED, "became", &["suspect", "released"]),
+    (ALLOCATE, "result", &["fresh", "reissued", "repeated", "refused"]),
+    (QUEUE_REJECT, "policy", &["fail-fast", "caller-waits"]),
+    (
+        STORE_ERRORS,
+        "op",
+        &[
+            "acquire",
+            "allocate",
+            "allocated_under",
+            "expire",
+            "mark",
+            "release",
+            "renew",
+            "settle",
+            "start",
+            "survey",
+            "take_expired",
+        ],
+    ),
+    (CHAIN_READS, "result", &["ok", "error"]),
+];
 
 pub(crate) fn lease_acquired(result: &'static str) {
     counter!(LEASE_ACQUIRE, "result" => result).increment(1);
@@ -158,8 +196,9 @@ pub(crate) fn queue_depth(worker: usize, depth: usize) {
     gauge!(QUEUE_DEPTH, "worker" => worker.to_string()).set(depth as f64);
 }
 
-pub(crate) fn queue_waited(waited: Duration) {
-    histogram!(QUEUE_WAIT).record(waited);
+pub(crate) fn queue_waited(waits: impl Iterator<Item = Duration>) {
+    let histogram = histogram!(QUEUE_WAIT);
+    waits.for_each(|wait| histogram.record(wait));
 }
 
 pub(crate) fn queue_rejected(policy: &'static str) {

@@ -84,13 +84,8 @@ async fn work(core: Arc<Core>, worker: usize, mut queue: Receiver<Queued>) {
             }
         }
         metrics::queue_depth(worker, queue.len());
-        let batch: Vec<Call> = waiting
-            .drain(..)
-            .map(|queued| {
-                metrics::queue_waited(queued.since.elapsed());
-                queued.call
-            })
-            .collect();
-        serve(&core, batch).await;
+        let now = Instant::now();
+        metrics::queue_waited(waiting.iter().map(|queued| now.duration_since(queued.since)));
+        serve(&core, waiting.drain(..).map(|queued| queued.call).collect()).await;
     }
 }

@@ -1,11 +1,13 @@
 //! Bodies, path parts and queries, with errors that name the field.
 
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
-use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, header};
-use serde::de::DeserializeOwned;
-use stile_domain::{Address, MAX_NONCE, Nonce, parse_address};
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody, PathRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::{HeaderMap, header, request};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use stile_domain::{Address, B256, MAX_NONCE, Nonce, parse_address};
 
 use crate::code::Code;
 use crate::problem::Problem;
@@ -51,6 +53,10 @@ fn unreadable(rejection: BytesRejection) -> Problem {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // A struct would also read from an array, field by field; callers shall name what they say.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Problem::field("body", "must be a JSON object"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
@@ -66,18 +72,36 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 /// Finds the field's name: the path where there is one, else the name that serde quotes for a
-/// field that is missing or unknown.
+/// field that is missing, unknown or there twice.
 fn at_fault(path: &str, message: &str) -> Problem {
     // serde_json adds the place in the text, which is of no use to a program's author.
     let message = message.split(" at line ").next().unwrap_or(message);
     let quoted = message.split('`').nth(1);
-    let absent = message.starts_with("missing field") || message.starts_with("unknown field");
-    let field = match (path, quoted) {
-        (_, Some(quoted)) if absent => quoted,
-        (".", _) => "body",
-        (path, _) => path,
-    };
-    Problem::field(field, message)
+    let names_it = ["missing field", "unknown field", "duplicate field"];
+    let names_it = names_it.iter().any(|start| message.starts_with(start));
+    match (path, quoted) {
+        (_, Some(quoted)) if names_it => Problem::field(quoted, message),
+        (".", _) => Problem::field("body", "must be a JSON object"),
+        (path, _) => Problem::field(path, message),
+    }
+}
+
+/// The parts of a path, still as text.
+pub(crate) struct Parts<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Parts<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut request::Parts, state: &S) -> Result<Self, Problem> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(parts)) => Ok(Self(parts)),
+            Err(PathRejection::FailedToDeserializePathParams(error)) => Err(match error.kind() {
+                ErrorKind::InvalidUtf8InPathParam { key } => Problem::field(key, "is not UTF-8"),
+                kind => Problem::field("path", kind.to_string()),
+            }),
+            Err(other) => Err(Problem::field("path", other.body_text())),
+        }
+    }
 }
 
 /// The signer in a path.
@@ -93,9 +117,23 @@ pub(crate) fn nonce(text: &str) -> Result<Nonce, Problem> {
     })
 }
 
+/// A transaction's hash in a body. Left to itself the type would also take a hash without its
+/// `0x`, or a list of bytes.
+pub(crate) fn tx_hash<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B256, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 64);
+    let hash = digits.and_then(|digits| digits.parse().ok());
+    hash.ok_or_else(|| D::Error::custom("must be 0x followed by 64 hexadecimal digits"))
+}
+
 /// A query string.
 pub(crate) fn query<T: DeserializeOwned>(uri: &axum::http::Uri) -> Result<T, Problem> {
-    let pairs = form_pairs(uri.query().unwrap_or_default());
+    let mut pairs = serde_json::Map::new();
+    for (name, value) in form_pairs(uri.query().unwrap_or_default()) {
+        if pairs.insert(name.clone(), value.into()).is_some() {
+            return Err(Problem::field(name, "is given more than once"));
+        }
+    }
     let json = serde_json::Value::Object(pairs);
     serde_path_to_error::deserialize(json).map_err(|error| {
         let path = error.path().to_string();
@@ -103,13 +141,12 @@ pub(crate) fn query<T: DeserializeOwned>(uri: &axum::http::Uri) -> Result<T, Pro
     })
 }
 
-/// Query parameters as JSON strings; what is a number is parsed by the field that wants one.
-fn form_pairs(query: &str) -> serde_json::Map<String, serde_json::Value> {
+/// Query parameters as texts; what is a number is parsed by the field that wants one.
+fn form_pairs(query: &str) -> Vec<(String, String)> {
     let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(
         &format!("/?{query}").parse().unwrap_or_default(),
     );
-    let pairs = pairs.map(|axum::extract::Query(pairs)| pairs).unwrap_or_default();
-    pairs.into_iter().map(|(name, value)| (name, value.into())).collect()
+    pairs.map(|axum::extract::Query(pairs)| pairs).unwrap_or_default()
 }
 
 /// An optional `Idempotency-Key`.

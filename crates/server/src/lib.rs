@@ -29,4 +29,4 @@ mod signers;
 
 pub use app::{App, openapi, router};
 pub use directory::Directory;
-pub use serve::{ListenError, Server};
+pub use serve::{ListenError, Listening, Server};

@@ -1,7 +1,7 @@
 //! Allocate and mark: the nonce component over HTTP.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use serde::{Deserialize, Serialize};
 use stile_domain::{B256, ChainId, Hold, HoldId, HoldStatus, Timestamp};
@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::app::Shared;
-use crate::extract::{self, Body};
+use crate::extract::{self, Body, Parts};
 use crate::problem::{Problem, ProblemBody};
 
 /// Until API keys say who is asking, everybody is the same tenant.
@@ -81,6 +81,7 @@ pub(crate) struct UsedBody {
     hold_id: HoldId,
     /// The transaction's hash.
     #[schema(value_type = String, pattern = "^0x[0-9a-fA-F]{64}$")]
+    #[serde(deserialize_with = "extract::tx_hash")]
     tx_hash: B256,
 }
 
@@ -171,7 +172,7 @@ pub(crate) fn chain(chain: Option<Number>) -> Result<Option<ChainId>, Problem> {
 )]
 pub(crate) async fn allocate(
     State(app): State<Shared>,
-    Path(signer): Path<String>,
+    Parts(signer): Parts<String>,
     headers: HeaderMap,
     Body(body): Body<AllocateBody>,
 ) -> Result<Json<HoldView>, Problem> {
@@ -199,7 +200,7 @@ pub(crate) async fn allocate(
 )]
 pub(crate) async fn used(
     State(app): State<Shared>,
-    Path((signer, nonce)): Path<(String, String)>,
+    Parts((signer, nonce)): Parts<(String, String)>,
     Body(body): Body<UsedBody>,
 ) -> Result<Json<HoldView>, Problem> {
     let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
@@ -221,7 +222,7 @@ pub(crate) async fn used(
 )]
 pub(crate) async fn recyclable(
     State(app): State<Shared>,
-    Path((signer, nonce)): Path<(String, String)>,
+    Parts((signer, nonce)): Parts<(String, String)>,
     Body(body): Body<RecyclableBody>,
 ) -> Result<Json<HoldView>, Problem> {
     let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
@@ -244,7 +245,7 @@ pub(crate) async fn recyclable(
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,
-    Path(signer): Path<String>,
+    Parts(signer): Parts<String>,
     uri: Uri,
 ) -> Result<Json<HoldList>, Problem> {
     let query: HoldsQuery = extract::query(&uri)?;

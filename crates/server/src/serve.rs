@@ -23,6 +23,26 @@ pub enum ListenError {
     Bind(SocketAddr, std::io::Error),
 }
 
+/// An address that is ours, before anything is served there. Callers who connect already wait.
+#[derive(Debug)]
+pub struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listening {
+    /// Takes the address. To be done before a node starts: a process that cannot serve must not
+    /// take lanes from one that does.
+    pub async fn bind(listen: SocketAddr) -> Result<Self, ListenError> {
+        if !listen.ip().is_loopback() {
+            return Err(ListenError::NotLoopback(listen));
+        }
+        let listener = TcpListener::bind(listen).await.map_err(|e| ListenError::Bind(listen, e))?;
+        let address = listener.local_addr().map_err(|e| ListenError::Bind(listen, e))?;
+        Ok(Self { listener, address })
+    }
+}
+
 /// A listening server.
 #[derive(Debug)]
 pub struct Server {
@@ -34,11 +54,12 @@ pub struct Server {
 impl Server {
     /// Listens and serves until [`Self::stop`].
     pub async fn start(listen: SocketAddr, app: App) -> Result<Self, ListenError> {
-        if !listen.ip().is_loopback() {
-            return Err(ListenError::NotLoopback(listen));
-        }
-        let listener = TcpListener::bind(listen).await.map_err(|e| ListenError::Bind(listen, e))?;
-        let address = listener.local_addr().map_err(|e| ListenError::Bind(listen, e))?;
+        Ok(Self::on(Listening::bind(listen).await?, app))
+    }
+
+    /// Serves on an address taken before, until [`Self::stop`].
+    pub fn on(listening: Listening, app: App) -> Self {
+        let Listening { listener, address } = listening;
         let (stop, upkeep) = (CancellationToken::new(), app.prometheus.clone());
         let (stopped, routes) = (stop.clone(), router(app));
         let task = tokio::spawn(async move {
@@ -55,7 +76,7 @@ impl Server {
                 } } => {}
             }
         });
-        Ok(Self { address, stop, task })
+        Self { address, stop, task }
     }
 
     /// Where it listens; the port that the system chose, if it was left to it.

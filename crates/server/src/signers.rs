@@ -1,7 +1,7 @@
 //! Lanes for people: list, show, pause, resume.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::Uri;
 use serde::{Deserialize, Serialize};
 use stile_domain::{ChainId, Lane, Timestamp};
@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::app::Shared;
 use crate::code::Code;
-use crate::extract::{self, Body};
+use crate::extract::{self, Body, Parts};
 use crate::nonces::{self, Number};
 use crate::problem::{Problem, ProblemBody};
 
@@ -186,7 +186,7 @@ fn parse_cursor(text: &str) -> Result<Lane, Problem> {
 )]
 pub(crate) async fn show(
     State(app): State<Shared>,
-    Path(signer): Path<String>,
+    Parts(signer): Parts<String>,
     uri: Uri,
 ) -> Result<Json<SignerView>, Problem> {
     let query: SignerQuery = extract::query(&uri)?;
@@ -208,7 +208,7 @@ pub(crate) async fn show(
 )]
 pub(crate) async fn pause(
     State(app): State<Shared>,
-    Path(signer): Path<String>,
+    Parts(signer): Parts<String>,
     Body(body): Body<PauseBody>,
 ) -> Result<Json<SignerView>, Problem> {
     let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
@@ -230,7 +230,7 @@ pub(crate) async fn pause(
 )]
 pub(crate) async fn resume(
     State(app): State<Shared>,
-    Path(signer): Path<String>,
+    Parts(signer): Parts<String>,
     Body(body): Body<ResumeBody>,
 ) -> Result<Json<SignerView>, Problem> {
     let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;

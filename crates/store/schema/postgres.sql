@@ -74,7 +74,12 @@ CREATE OR REPLACE FUNCTION public.lane_refuse()
  LANGUAGE plpgsql
 AS $function$
 BEGIN
-    RAISE EXCEPTION 'lane %: %', encode(OLD.signer, 'hex'), TG_ARGV[0] USING ERRCODE = 'check_violation';
+    RAISE EXCEPTION 'lane %: %', encode(OLD.signer, 'hex'), CASE
+        WHEN TG_OP = 'DELETE' THEN 'a lane row is never deleted'
+        WHEN NEW.fencing_token < OLD.fencing_token THEN 'the fencing token never falls'
+        WHEN NEW.owner_incarnation <> OLD.owner_incarnation THEN 'a new incarnation must raise the fencing token'
+        ELSE 'the cursor only moves back together with a raised token'
+    END USING ERRCODE = 'check_violation';
 END $function$;
 
 CREATE OR REPLACE FUNCTION public.nonce_refuse()
@@ -82,20 +87,17 @@ CREATE OR REPLACE FUNCTION public.nonce_refuse()
  LANGUAGE plpgsql
 AS $function$
 BEGIN
-    RAISE EXCEPTION 'nonce % of %: %', OLD.nonce, encode(OLD.signer, 'hex'), TG_ARGV[0] USING ERRCODE = 'check_violation';
+    RAISE EXCEPTION 'nonce % of %: %', OLD.nonce, encode(OLD.signer, 'hex'), CASE
+        WHEN OLD.status = 'CONSUMED' THEN 'CONSUMED is absorbing'
+        ELSE 'only a RELEASED nonce is given out again'
+    END USING ERRCODE = 'check_violation';
 END $function$;
 
-CREATE TRIGGER lane_cursor_falls_only_under_a_new_token BEFORE UPDATE ON public.lane FOR EACH ROW WHEN ((((new.next_nonce < old.next_nonce) OR ((new.next_nonce IS NULL) AND (old.next_nonce IS NOT NULL))) AND (new.fencing_token = old.fencing_token))) EXECUTE FUNCTION lane_refuse('the cursor only moves back together with a raised token');
+CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW EXECUTE FUNCTION lane_refuse();
 
-CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW EXECUTE FUNCTION lane_refuse('a lane row is never deleted');
+CREATE TRIGGER lane_rules BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.fencing_token <= old.fencing_token) AND ((new.fencing_token < old.fencing_token) OR (new.owner_incarnation <> old.owner_incarnation) OR (new.next_nonce < old.next_nonce) OR ((new.next_nonce IS NULL) AND (old.next_nonce IS NOT NULL))))) EXECUTE FUNCTION lane_refuse();
 
-CREATE TRIGGER lane_new_incarnation_raises_token BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.owner_incarnation <> old.owner_incarnation) AND (new.fencing_token <= old.fencing_token))) EXECUTE FUNCTION lane_refuse('a new incarnation must raise the fencing token');
-
-CREATE TRIGGER lane_token_never_falls BEFORE UPDATE ON public.lane FOR EACH ROW WHEN ((new.fencing_token < old.fencing_token)) EXECUTE FUNCTION lane_refuse('the fencing token never falls');
-
-CREATE TRIGGER nonce_changes_hands_only_when_released BEFORE UPDATE ON public.nonce FOR EACH ROW WHEN (((new.owner_id <> old.owner_id) AND (old.status <> 'RELEASED'::text))) EXECUTE FUNCTION nonce_refuse('only a RELEASED nonce is given out again');
-
-CREATE TRIGGER nonce_consumed_is_absorbing BEFORE UPDATE ON public.nonce FOR EACH ROW WHEN (((old.status = 'CONSUMED'::text) AND ((new.status <> 'CONSUMED'::text) OR (new.owner_id <> old.owner_id)))) EXECUTE FUNCTION nonce_refuse('CONSUMED is absorbing');
+CREATE TRIGGER nonce_rules BEFORE UPDATE ON public.nonce FOR EACH ROW WHEN ((((old.status = 'CONSUMED'::text) AND (new.status <> 'CONSUMED'::text)) OR ((new.owner_id <> old.owner_id) AND (old.status <> 'RELEASED'::text)))) EXECUTE FUNCTION nonce_refuse();
 
 COMMENT ON table lane IS 'Lease and cursor of each signer on each chain';
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A store call that failed as a whole. (What one lane is refused while others go through is a
 /// [`crate::Refusal`].)
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The database cannot be reached, has no connection to spare, or gave up on a lock or a
     /// statement. Nothing was written. Retry later.

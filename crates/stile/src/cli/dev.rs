@@ -126,12 +126,14 @@ async fn demonstrate(nonces: &NonceComponent) -> Result<(), Failure> {
             bar.inc(1);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        shown.push(format!(
-            "         {signer}: {} to {}, and {} given back",
-            given[0],
-            given[given.len() - 2],
-            given[given.len() - 1],
-        ));
+        // A nonce that an earlier run gave back may come in the middle.
+        if let Some((given_back, used)) = given.split_last()
+            && let (Some(lowest), Some(highest)) = (used.iter().min(), used.iter().max())
+        {
+            shown.push(format!(
+                "         {signer}: {lowest} to {highest}, and {given_back} given back"
+            ));
+        }
     }
     bar.finish_and_clear();
     println!("nonces   handed out and marked as used:");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{ConfigFile, Failure};
+use super::{ConfigFile, Failure, naming_the_store};
 use crate::wiring;
 
 pub(super) async fn migrate(
@@ -11,7 +11,8 @@ pub(super) async fn migrate(
 ) -> Result<(), Failure> {
     let config = file.load(environment)?;
     let store = stile_store::open(wiring::open_options(&config, false))?;
-    let report = store.migrate().await?;
+    let report =
+        store.migrate().await.map_err(|e| naming_the_store(&config.store.url)(Failure::from(e)))?;
     store.close().await;
     for name in &report.applied {
         println!("applied {name}");

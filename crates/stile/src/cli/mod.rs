@@ -20,8 +20,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use stile_store::StoreError;
 
-use crate::config::Config;
+use crate::config::{Config, ConnectionUrl};
 
 /// An EVM transaction manager: hand it a transaction once, it lands exactly once.
 #[derive(Debug, Parser)]
@@ -67,6 +68,14 @@ impl ConfigFile {
 
 /// Why a command failed, in words for the person at the terminal.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Says which database it was that could not be reached.
+fn naming_the_store(url: &ConnectionUrl) -> impl Fn(Failure) -> Failure {
+    move |failure| match failure.downcast_ref() {
+        Some(StoreError::Unavailable(_)) => format!("{failure} (store.url is {url})").into(),
+        _ => failure,
+    }
+}
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use stile_engine::Node;
-use stile_server::{App, Server};
+use stile_server::{App, Listening, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
@@ -18,12 +18,15 @@ pub(super) struct Running {
     grace: std::time::Duration,
 }
 
-/// Opens the store, brings the schema up to date if asked to, starts node and server.
+/// Takes the address, opens the store, brings the schema up to date if asked to, starts node and
+/// server.
 pub(super) async fn start(
     parts: Parts,
     listen: SocketAddr,
     migrate: bool,
 ) -> Result<Running, Failure> {
+    // First of all: a process that cannot listen must not touch the lanes of one that does.
+    let listening = Listening::bind(listen).await?;
     let prometheus = recorder()?;
     stile_engine::metrics::describe();
     let store = stile_store::open(parts.store)?;
@@ -35,7 +38,7 @@ pub(super) async fn start(
     let grace = parts.settings.shutdown_grace;
     let node = Arc::new(Node::start(parts.settings, store, parts.chain).await?);
     let app = App { node: Arc::clone(&node), directory: parts.directory, prometheus };
-    let server = Server::start(listen, app).await?;
+    let server = Server::on(listening, app);
     Ok(Running { node, server, grace })
 }
 

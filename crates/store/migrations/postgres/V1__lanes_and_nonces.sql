@@ -20,26 +20,28 @@ CREATE TABLE lane (
 
 COMMENT ON TABLE lane IS 'Lease and cursor of each signer on each chain';
 
+-- What no lane row may ever do. One trigger with one condition, because PostgreSQL reads each
+-- condition anew for every statement; the function only runs when something is wrong.
 CREATE FUNCTION lane_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'lane %: %', encode(OLD.signer, 'hex'), TG_ARGV[0] USING ERRCODE = 'check_violation';
+    RAISE EXCEPTION 'lane %: %', encode(OLD.signer, 'hex'), CASE
+        WHEN TG_OP = 'DELETE' THEN 'a lane row is never deleted'
+        WHEN NEW.fencing_token < OLD.fencing_token THEN 'the fencing token never falls'
+        WHEN NEW.owner_incarnation <> OLD.owner_incarnation THEN 'a new incarnation must raise the fencing token'
+        ELSE 'the cursor only moves back together with a raised token'
+    END USING ERRCODE = 'check_violation';
 END $$;
 
-CREATE TRIGGER lane_token_never_falls BEFORE UPDATE ON lane FOR EACH ROW
-    WHEN (NEW.fencing_token < OLD.fencing_token)
-    EXECUTE FUNCTION lane_refuse('the fencing token never falls');
-
-CREATE TRIGGER lane_new_incarnation_raises_token BEFORE UPDATE ON lane FOR EACH ROW
-    WHEN (NEW.owner_incarnation <> OLD.owner_incarnation AND NEW.fencing_token <= OLD.fencing_token)
-    EXECUTE FUNCTION lane_refuse('a new incarnation must raise the fencing token');
-
-CREATE TRIGGER lane_cursor_falls_only_under_a_new_token BEFORE UPDATE ON lane FOR EACH ROW
-    WHEN ((NEW.next_nonce < OLD.next_nonce OR (NEW.next_nonce IS NULL AND OLD.next_nonce IS NOT NULL))
-          AND NEW.fencing_token = OLD.fencing_token)
-    EXECUTE FUNCTION lane_refuse('the cursor only moves back together with a raised token');
+CREATE TRIGGER lane_rules BEFORE UPDATE ON lane FOR EACH ROW
+    WHEN (NEW.fencing_token <= OLD.fencing_token
+          AND (NEW.fencing_token < OLD.fencing_token
+               OR NEW.owner_incarnation <> OLD.owner_incarnation
+               OR NEW.next_nonce < OLD.next_nonce
+               OR (NEW.next_nonce IS NULL AND OLD.next_nonce IS NOT NULL)))
+    EXECUTE FUNCTION lane_refuse();
 
 CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON lane FOR EACH ROW
-    EXECUTE FUNCTION lane_refuse('a lane row is never deleted');
+    EXECUTE FUNCTION lane_refuse();
 
 -- The nonce ledger: each nonce of a lane belongs to exactly one hold, transaction or filler.
 -- There is no foreign key to lane: a row is only inserted by a transaction that has just updated
@@ -68,16 +70,16 @@ CREATE INDEX nonce_open ON nonce (chain_id, signer, nonce) WHERE status <> 'CONS
 
 CREATE FUNCTION nonce_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'nonce % of %: %', OLD.nonce, encode(OLD.signer, 'hex'), TG_ARGV[0] USING ERRCODE = 'check_violation';
+    RAISE EXCEPTION 'nonce % of %: %', OLD.nonce, encode(OLD.signer, 'hex'), CASE
+        WHEN OLD.status = 'CONSUMED' THEN 'CONSUMED is absorbing'
+        ELSE 'only a RELEASED nonce is given out again'
+    END USING ERRCODE = 'check_violation';
 END $$;
 
-CREATE TRIGGER nonce_consumed_is_absorbing BEFORE UPDATE ON nonce FOR EACH ROW
-    WHEN (OLD.status = 'CONSUMED' AND (NEW.status <> 'CONSUMED' OR NEW.owner_id <> OLD.owner_id))
-    EXECUTE FUNCTION nonce_refuse('CONSUMED is absorbing');
-
-CREATE TRIGGER nonce_changes_hands_only_when_released BEFORE UPDATE ON nonce FOR EACH ROW
-    WHEN (NEW.owner_id <> OLD.owner_id AND OLD.status <> 'RELEASED')
-    EXECUTE FUNCTION nonce_refuse('only a RELEASED nonce is given out again');
+CREATE TRIGGER nonce_rules BEFORE UPDATE ON nonce FOR EACH ROW
+    WHEN ((OLD.status = 'CONSUMED' AND NEW.status <> 'CONSUMED')
+          OR (NEW.owner_id <> OLD.owner_id AND OLD.status <> 'RELEASED'))
+    EXECUTE FUNCTION nonce_refuse();
 
 -- Holds whose nonce was given out again. A late or repeated mark finds its answer here.
 CREATE TABLE past_hold (

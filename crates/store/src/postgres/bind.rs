@@ -85,29 +85,29 @@ async fn attempt(
     lease: Duration,
     hold_timeout: Duration,
 ) -> Result<Attempt, StoreError> {
-    let transaction = sessions.begin().await?;
     let claims: Vec<_> = bindings
         .iter()
         .map(|b| (b.claim, Some(Advance { first: b.plan.first, count: b.plan.fresh })))
         .collect();
-    let FenceResult { fenced, refused } = fence(&transaction, &claims, lease).await?;
+    let FenceResult { fenced, refused } = fence(sessions, &claims, lease).await?;
     let mut answers: Answers =
         refused.into_iter().map(|(lane, refusal)| (lane, Err(refusal))).collect();
-    if let Some(now) = fenced.time() {
-        let passed: Vec<&Binding> =
-            bindings.iter().copied().filter(|b| fenced.claim(b.claim.lane).is_some()).collect();
-        let lost = fenced.reissue(&passed, now, hold_timeout).await?;
-        if !lost.is_empty() {
-            transaction.rollback().await?;
-            return Ok(Attempt::Lost(lost));
-        }
-        fenced.insert(&passed, now, hold_timeout).await?;
-        fenced.insert_keys(&passed, now).await?;
-        for binding in passed {
-            answers.insert(binding.claim.lane, Ok(written(binding, now, hold_timeout)?));
-        }
+    let Some(now) = fenced.time() else {
+        fenced.into_transaction().rollback().await?;
+        return Ok(Attempt::Committed(answers));
+    };
+    let passed: Vec<&Binding> =
+        bindings.iter().copied().filter(|b| fenced.claim(b.claim.lane).is_some()).collect();
+    let lost = fenced.reissue(&passed, now, hold_timeout).await?;
+    if !lost.is_empty() {
+        fenced.into_transaction().rollback().await?;
+        return Ok(Attempt::Lost(lost));
     }
-    transaction.commit().await?;
+    fenced.insert_keys(&passed, now).await?;
+    fenced.insert_and_commit(&passed, now, hold_timeout).await?;
+    for binding in passed {
+        answers.insert(binding.claim.lane, Ok(written(binding, now, hold_timeout)?));
+    }
     Ok(Attempt::Committed(answers))
 }
 
@@ -136,7 +136,7 @@ fn planned(binding: &Binding) -> impl Iterator<Item = (Nonce, &NewHold)> {
     binding.plan.nonces().zip(&binding.holds)
 }
 
-impl Fenced<'_> {
+impl Fenced {
     /// Puts released nonces into new hands; answers with the lanes for which one was lost.
     async fn reissue(
         &self,
@@ -191,9 +191,9 @@ impl Fenced<'_> {
             .collect())
     }
 
-    /// Writes fresh nonces.
-    async fn insert(
-        &self,
+    /// Writes fresh nonces, and commits everything.
+    async fn insert_and_commit(
+        self,
         bindings: &[&Binding],
         now: Timestamp,
         hold_timeout: Duration,
@@ -214,15 +214,14 @@ impl Fenced<'_> {
             }
         }
         if nonces.is_empty() {
-            return Ok(());
+            return self.into_transaction().commit().await;
         }
-        self.transaction()
-            .execute(
+        self.into_transaction()
+            .execute_and_commit(
                 include_str!("sql/insert_holds.sql"),
                 &[&chains, &signers, &nonces, &holds, &tokens, &now, &rows::seconds(hold_timeout)],
             )
-            .await?;
-        Ok(())
+            .await
     }
 
     /// Writes the callers' idempotency keys.

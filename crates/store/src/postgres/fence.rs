@@ -9,64 +9,61 @@ use std::time::Duration;
 
 use stile_domain::{Lane, Timestamp};
 
-use super::rows::{self, LaneColumns};
-use super::session::Transaction;
+use super::rows::{self, ClaimColumns, LaneColumns};
+use super::session::{Sessions, Transaction};
 use crate::{Advance, Claim, Refusal, StoreError};
 
-/// Lanes whose rows this transaction has locked.
-pub(super) struct Fenced<'t> {
-    transaction: &'t Transaction,
+/// An open transaction, and the lanes whose rows it has locked.
+pub(super) struct Fenced {
+    transaction: Transaction,
     /// The lanes that passed, with the database's time when they did.
     passed: HashMap<Lane, (Claim, Timestamp)>,
 }
 
 /// What the fence let through, and why it stopped the rest.
-pub(super) struct FenceResult<'t> {
-    pub(super) fenced: Fenced<'t>,
+pub(super) struct FenceResult {
+    pub(super) fenced: Fenced,
     pub(super) refused: HashMap<Lane, Refusal>,
 }
 
-/// Locks the claims' lanes, moves their cursors as asked, and sorts out which claims still stand.
-pub(super) async fn fence<'t>(
-    transaction: &'t Transaction,
+/// Opens a transaction that locks the claims' lanes, moves their cursors as asked, and sorts out
+/// which claims still stand.
+pub(super) async fn fence(
+    sessions: &Sessions,
     claims: &[(Claim, Option<Advance>)],
     lease: Duration,
-) -> Result<FenceResult<'t>, StoreError> {
-    let mut fenced = Fenced { transaction, passed: HashMap::with_capacity(claims.len()) };
-    let mut refused = HashMap::new();
-    let Some((any, _)) = claims.first() else {
-        return Ok(FenceResult { fenced, refused });
-    };
-    let columns = LaneColumns::of(claims.iter().map(|(claim, _)| claim.lane));
-    let tokens: Vec<i64> = claims.iter().map(|(claim, _)| claim.token.0).collect();
+) -> Result<FenceResult, StoreError> {
+    let columns = ClaimColumns::of(claims.iter().map(|(claim, _)| claim));
     let firsts: Vec<Option<i64>> =
         claims.iter().map(|(_, advance)| advance.map(|a| a.first.cast_signed())).collect();
     let counts: Vec<Option<i64>> =
         claims.iter().map(|(_, advance)| advance.map(|a| a.count.cast_signed())).collect();
-    let passed = transaction
-        .query(
+    let (transaction, locked) = sessions
+        .begin(
             include_str!("sql/fence.sql"),
             &[
-                &columns.chains,
-                &columns.signers,
-                &tokens,
+                &columns.lanes.chains,
+                &columns.lanes.signers,
+                &columns.incarnations,
+                &columns.tokens,
                 &firsts,
                 &counts,
-                &any.incarnation.0,
                 &rows::seconds(lease),
             ],
         )
         .await?;
+    let mut passed = HashMap::with_capacity(claims.len());
+    let mut refused = HashMap::new();
     let by_lane: HashMap<Lane, &(Claim, Option<Advance>)> =
         claims.iter().map(|item| (item.0.lane, item)).collect();
-    for row in &passed {
+    for row in &locked {
         let lane = rows::lane(row)?;
         if let Some((claim, _)) = by_lane.get(&lane) {
-            fenced.passed.insert(lane, (*claim, row.try_get("updated_at")?));
+            passed.insert(lane, (*claim, row.try_get("updated_at")?));
         }
     }
-    if fenced.passed.len() < claims.len() {
-        let missing = claims.iter().filter(|(claim, _)| !fenced.passed.contains_key(&claim.lane));
+    if passed.len() < claims.len() {
+        let missing = claims.iter().filter(|(claim, _)| !passed.contains_key(&claim.lane));
         let columns = LaneColumns::of(missing.map(|(claim, _)| claim.lane));
         let found = transaction
             .query(include_str!("sql/lane_rows.sql"), &[&columns.chains, &columns.signers])
@@ -78,7 +75,7 @@ pub(super) async fn fence<'t>(
             }
         }
     }
-    Ok(FenceResult { fenced, refused })
+    Ok(FenceResult { fenced: Fenced { transaction, passed }, refused })
 }
 
 /// Why a lane did not pass.
@@ -93,9 +90,14 @@ fn why(row: &tokio_postgres::Row, claim: &Claim) -> Result<Refusal, StoreError> 
     })
 }
 
-impl Fenced<'_> {
+impl Fenced {
     /// The transaction, for the statements that this proof allows.
     pub(super) fn transaction(&self) -> &Transaction {
+        &self.transaction
+    }
+
+    /// The transaction, to be ended.
+    pub(super) fn into_transaction(self) -> Transaction {
         self.transaction
     }
 

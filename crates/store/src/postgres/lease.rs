@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use stile_domain::{Holder, Lane};
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
-use super::rows::{self, LaneColumns};
+use super::rows::{self, ClaimColumns, LaneColumns};
 use super::session::Sessions;
 use crate::{Acquisition, Claim, HeldLane, Owner, Renewal, StoreError};
 
@@ -20,28 +20,21 @@ pub(super) async fn acquire(
     lease: Duration,
 ) -> Result<Vec<Acquisition>, StoreError> {
     let columns = LaneColumns::of(lanes.iter().copied());
-    let held = sessions
-        .within(StoreError::CommitUnknown, async {
-            let transaction = sessions.begin().await?;
-            let rows = transaction
-                .query(
-                    include_str!("sql/acquire.sql"),
-                    &[
-                        &columns.chains,
-                        &columns.signers,
-                        &holder.node.0,
-                        &holder.incarnation.0,
-                        &holder.url,
-                        &rows::seconds(lease),
-                    ],
-                )
-                .await?;
-            transaction.commit().await?;
-            held_lanes(&rows, holder)
-        })
+    let rows = sessions
+        .write(
+            include_str!("sql/acquire.sql"),
+            &[
+                &columns.chains,
+                &columns.signers,
+                &holder.node.0,
+                &holder.incarnation.0,
+                &holder.url,
+                &rows::seconds(lease),
+            ],
+        )
         .await?;
     let mut held: HashMap<Lane, HeldLane> =
-        held.into_iter().map(|lane| (lane.claim.lane, lane)).collect();
+        held_lanes(&rows, holder)?.into_iter().map(|lane| (lane.claim.lane, lane)).collect();
     let others: Vec<Lane> = lanes.iter().copied().filter(|lane| !held.contains_key(lane)).collect();
     let mut owners = owners(sessions, &others).await?;
     lanes
@@ -59,19 +52,13 @@ pub(super) async fn take_own(
     holder: &Holder,
     lease: Duration,
 ) -> Result<Vec<HeldLane>, StoreError> {
-    sessions
-        .within(StoreError::CommitUnknown, async {
-            let transaction = sessions.begin().await?;
-            let rows = transaction
-                .query(
-                    include_str!("sql/take_own.sql"),
-                    &[&holder.node.0, &holder.incarnation.0, &holder.url, &rows::seconds(lease)],
-                )
-                .await?;
-            transaction.commit().await?;
-            held_lanes(&rows, holder)
-        })
-        .await
+    let rows = sessions
+        .write(
+            include_str!("sql/take_own.sql"),
+            &[&holder.node.0, &holder.incarnation.0, &holder.url, &rows::seconds(lease)],
+        )
+        .await?;
+    held_lanes(&rows, holder)
 }
 
 pub(super) async fn take_expired(
@@ -80,25 +67,19 @@ pub(super) async fn take_expired(
     lease: Duration,
     limit: u32,
 ) -> Result<Vec<HeldLane>, StoreError> {
-    sessions
-        .within(StoreError::CommitUnknown, async {
-            let transaction = sessions.begin().await?;
-            let rows = transaction
-                .query(
-                    include_str!("sql/take_expired.sql"),
-                    &[
-                        &holder.node.0,
-                        &holder.incarnation.0,
-                        &holder.url,
-                        &rows::seconds(lease),
-                        &i64::from(limit),
-                    ],
-                )
-                .await?;
-            transaction.commit().await?;
-            held_lanes(&rows, holder)
-        })
-        .await
+    let rows = sessions
+        .write(
+            include_str!("sql/take_expired.sql"),
+            &[
+                &holder.node.0,
+                &holder.incarnation.0,
+                &holder.url,
+                &rows::seconds(lease),
+                &i64::from(limit),
+            ],
+        )
+        .await?;
+    held_lanes(&rows, holder)
 }
 
 pub(super) async fn renew(
@@ -145,23 +126,15 @@ async fn touch(
     claims: &[Claim],
     lease: Option<Duration>,
 ) -> Result<Vec<Lane>, StoreError> {
-    let Some(any) = claims.first() else { return Ok(Vec::new()) };
-    let columns = LaneColumns::of(claims.iter().map(|claim| claim.lane));
-    let tokens: Vec<i64> = claims.iter().map(|claim| claim.token.0).collect();
-    sessions
-        .within(StoreError::CommitUnknown, async {
-            let transaction = sessions.begin().await?;
-            let lease_seconds = lease.map(rows::seconds);
-            let mut params: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
-                vec![&columns.chains, &columns.signers, &tokens, &any.incarnation.0];
-            if let Some(seconds) = &lease_seconds {
-                params.push(seconds);
-            }
-            let rows = transaction.query(sql, &params).await?;
-            transaction.commit().await?;
-            rows.iter().map(rows::lane).collect()
-        })
-        .await
+    let columns = ClaimColumns::of(claims.iter());
+    let lease_seconds = lease.map(rows::seconds);
+    let mut params: Vec<&(dyn ToSql + Sync)> =
+        vec![&columns.lanes.chains, &columns.lanes.signers, &columns.incarnations, &columns.tokens];
+    if let Some(seconds) = &lease_seconds {
+        params.push(seconds);
+    }
+    let rows = sessions.write(sql, &params).await?;
+    rows.iter().map(rows::lane).collect()
 }
 
 fn held_lanes(rows: &[tokio_postgres::Row], holder: &Holder) -> Result<Vec<HeldLane>, StoreError> {

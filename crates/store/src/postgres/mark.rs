@@ -18,7 +18,7 @@ pub(super) async fn mark(
     let mut outcomes: Vec<Option<MarkOutcome>> = vec![None; marks.len()];
     for places in mark_rules::rounds(marks) {
         let round: Vec<&Mark> = places.iter().map(|place| &marks[*place]).collect();
-        let changed = sessions.within(StoreError::CommitUnknown, apply(sessions, &round)).await?;
+        let changed = apply(sessions, &round).await?;
         let rest: Vec<_> = round
             .iter()
             .filter(|mark| !changed.get(&mark.hold).is_some_and(|hold| concerns(mark, hold)))
@@ -56,14 +56,12 @@ async fn apply(sessions: &Sessions, marks: &[&Mark]) -> Result<HashMap<HoldId, H
             MarkVerdict::Recyclable(reason) => (None, Some(reason.as_str())),
         })
         .unzip();
-    let transaction = sessions.begin().await?;
-    let changed = transaction
-        .query(
+    let changed = sessions
+        .write(
             include_str!("sql/mark.sql"),
             &[&columns.chains, &columns.signers, &nonces, &holds, &hashes, &reasons],
         )
         .await?;
-    transaction.commit().await?;
     changed.iter().map(|row| rows::hold(row).map(|hold| (hold.id, hold))).collect()
 }
 
@@ -72,17 +70,11 @@ pub(super) async fn set_paused(
     lane: Lane,
     reason: Option<&str>,
 ) -> Result<bool, StoreError> {
-    sessions
-        .within(StoreError::CommitUnknown, async {
-            let transaction = sessions.begin().await?;
-            let changed = transaction
-                .execute(
-                    include_str!("sql/pause.sql"),
-                    &[&rows::chain(lane), &lane.signer.as_slice(), &reason],
-                )
-                .await?;
-            transaction.commit().await?;
-            Ok(changed == 1)
-        })
-        .await
+    let changed = sessions
+        .write(
+            include_str!("sql/pause.sql"),
+            &[&rows::chain(lane), &lane.signer.as_slice(), &reason],
+        )
+        .await?;
+    Ok(!changed.is_empty())
 }

@@ -8,6 +8,7 @@
 //! | `fence` | the fence, and the guard it yields |
 //! | `lease` | acquire, take, renew, release |
 //! | `bind` | planned holds |
+//! | `gather` | allocations that wait are committed together |
 //! | `sweep` | the first cursor, holds that ran out, what the chain shows |
 //! | `mark` | callers' marks, pause and resume: what needs no lease |
 //! | `read` | reads |
@@ -17,6 +18,7 @@
 mod bind;
 pub(crate) mod connect;
 mod fence;
+mod gather;
 mod lease;
 mod mark;
 mod read;
@@ -37,15 +39,16 @@ use crate::{
 pub use connect::PostgresOptions;
 
 /// PostgreSQL behind the [`Store`] trait.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct PostgresStore {
     sessions: session::Sessions,
+    gather: gather::Gather,
 }
 
 impl PostgresStore {
     /// Builds the pool. Connects only when first used.
     pub fn new(options: PostgresOptions) -> Result<Self, StoreError> {
-        Ok(Self { sessions: session::Sessions::new(options)? })
+        Ok(Self { sessions: session::Sessions::new(options)?, gather: gather::Gather::new() })
     }
 }
 
@@ -112,7 +115,7 @@ impl Store for PostgresStore {
         lease: Duration,
         hold_timeout: Duration,
     ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
-        bind::bind(&self.sessions, bindings, lease, hold_timeout).await
+        self.gather.bind(&self.sessions, bindings, lease, hold_timeout).await
     }
 
     async fn expire(

@@ -69,9 +69,8 @@ pub(super) async fn read_back(
     sessions
         .within(StoreError::Unavailable, async {
             // Whoever is still committing has the lane's row locked; this waits for the end of it.
-            let transaction = sessions.begin().await?;
-            transaction
-                .query(
+            let (transaction, _) = sessions
+                .begin(
                     "SELECT 1 FROM lane WHERE chain_id = $1 AND signer = $2 FOR UPDATE",
                     &[&rows::chain(lane), &lane.signer.as_slice()],
                 )

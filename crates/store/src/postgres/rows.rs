@@ -24,6 +24,23 @@ impl LaneColumns {
     }
 }
 
+/// The columns of a list of claims.
+pub(super) struct ClaimColumns {
+    pub(super) lanes: LaneColumns,
+    pub(super) incarnations: Vec<Uuid>,
+    pub(super) tokens: Vec<i64>,
+}
+
+impl ClaimColumns {
+    pub(super) fn of<'c>(claims: impl Iterator<Item = &'c Claim> + Clone) -> Self {
+        Self {
+            lanes: LaneColumns::of(claims.clone().map(|claim| claim.lane)),
+            incarnations: claims.clone().map(|claim| claim.incarnation.0).collect(),
+            tokens: claims.map(|claim| claim.token.0).collect(),
+        }
+    }
+}
+
 pub(super) fn chain(lane: Lane) -> i64 {
     lane.chain.get().cast_signed()
 }

@@ -28,13 +28,12 @@ pub(super) struct Sessions {
 impl Sessions {
     pub(super) fn new(options: PostgresOptions) -> Result<Self, StoreError> {
         let pool = connect::pool(&options)?;
-        // Time-outs are local to the transaction, because a pooler may hand the connection to
-        // somebody else after it. Every statement of ours finds its rows by key; without the
-        // planner hints a plan made while the tables were empty would scan them when they are not.
+        // Settings are local to the transaction, because a pooler may hand the connection to
+        // somebody else after it. Every statement of ours finds its rows by key; without the hint
+        // a plan made while the tables were empty would scan them when they are not.
         let begin = format!(
             "BEGIN; SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {}; \
-             SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL enable_seqscan = off; \
-             SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off",
+             SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL enable_seqscan = off",
             options.statement_timeout.as_millis(),
             options.lock_timeout.as_millis(),
             options.idle_in_transaction_timeout.as_millis(),
@@ -45,11 +44,42 @@ impl Sessions {
         Ok(Self { pool, begin, deadline })
     }
 
-    /// Opens a write transaction.
-    pub(super) async fn begin(&self) -> Result<Transaction, StoreError> {
+    /// Opens a write transaction with its first statement; both travel together. Should the
+    /// opening fail, the statement fails with it, in the same aborted transaction.
+    pub(super) async fn begin(
+        &self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<(Transaction, Vec<Row>), StoreError> {
         let session = self.session().await?;
-        session.client().batch_execute(&self.begin).await?;
-        Ok(Transaction(session))
+        let statement = session.client().prepare_cached(sql).await?;
+        let begin = session.client().batch_execute(&self.begin);
+        let first = session.client().query(&statement, params);
+        let (begun, rows) = futures::join!(begin, first);
+        begun?;
+        Ok((Transaction(session), rows?))
+    }
+
+    /// A write transaction of one statement; all of it travels together. If the statement fails the
+    /// server turns the commit into a rollback.
+    pub(super) async fn write(
+        &self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.within(StoreError::CommitUnknown, async {
+            let session = self.session().await?;
+            let statement = session.client().prepare_cached(sql).await?;
+            let begin = session.client().batch_execute(&self.begin);
+            let only = session.client().query(&statement, params);
+            let commit = session.client().batch_execute("COMMIT");
+            let (begun, rows, committed) = futures::join!(begin, only, commit);
+            begun?;
+            let rows = concluded(rows, committed)?;
+            session.finish();
+            Ok(rows)
+        })
+        .await
     }
 
     /// Runs one read outside any transaction. It is planned anew each time, because what is open
@@ -146,10 +176,25 @@ impl Transaction {
         Ok(self.0.client().execute(&statement, params).await?)
     }
 
+    /// Runs the last statement and commits; both travel together. If the statement fails the
+    /// server turns the commit into a rollback.
+    pub(super) async fn execute_and_commit(
+        self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<(), StoreError> {
+        let statement = self.0.client().prepare_cached(sql).await?;
+        let last = self.0.client().execute(&statement, params);
+        let commit = self.0.client().batch_execute("COMMIT");
+        let (executed, committed) = futures::join!(last, commit);
+        concluded(executed, committed)?;
+        self.0.finish();
+        Ok(())
+    }
+
     /// Whatever goes wrong from here on, the commit may have happened.
     pub(super) async fn commit(self) -> Result<(), StoreError> {
-        let unknown = |e: Error| StoreError::CommitUnknown(describe(&e));
-        self.0.client().batch_execute("COMMIT").await.map_err(unknown)?;
+        self.0.client().batch_execute("COMMIT").await.map_err(|e| unknown(&e))?;
         self.0.finish();
         Ok(())
     }
@@ -180,10 +225,28 @@ impl From<Error> for StoreError {
 /// idle for too long, one that took too long.
 const PASSING: [&str; 8] = ["08", "40", "53", "57", "55", "25006", "25P03", "25P04"];
 
+/// What became of a statement and the commit that was sent right behind it.
+fn concluded<T>(statement: Result<T, Error>, commit: Result<(), Error>) -> Result<T, StoreError> {
+    match (statement, commit) {
+        (Ok(value), Ok(())) => Ok(value),
+        // The server said no to the statement, so it cannot have committed.
+        (Err(error), _) if error.as_db_error().is_some() => Err(error.into()),
+        (Err(error), _) | (Ok(_), Err(error)) => Err(unknown(&error)),
+    }
+}
+
+fn unknown(error: &Error) -> StoreError {
+    StoreError::CommitUnknown(describe(error))
+}
+
 fn describe(error: &Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{} ({})", db.message(), db.code().code()),
-        None => error.to_string(),
+        // By itself it says what failed, not why.
+        None => match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
     }
 }
 

@@ -20,15 +20,14 @@ pub(super) async fn start_cursor(
 ) -> Result<Result<Nonce, Refusal>, StoreError> {
     sessions
         .within(StoreError::CommitUnknown, async {
-            let transaction = sessions.begin().await?;
             let FenceResult { fenced, mut refused } =
-                fence(&transaction, &[(*claim, None)], lease).await?;
+                fence(sessions, &[(*claim, None)], lease).await?;
             if let Some(refusal) = refused.remove(&claim.lane) {
-                transaction.rollback().await?;
+                fenced.into_transaction().rollback().await?;
                 return Ok(Err(refusal));
             }
             let cursor = fenced.start_cursor(claim.lane, at).await?;
-            transaction.commit().await?;
+            fenced.into_transaction().commit().await?;
             Ok(Ok(cursor))
         })
         .await
@@ -46,11 +45,10 @@ pub(super) async fn expire(
     };
     sessions
         .within(StoreError::CommitUnknown, async {
-            let transaction = sessions.begin().await?;
             let unmoved: Vec<_> = claims.iter().map(|claim| (*claim, None)).collect();
-            let FenceResult { fenced, refused } = fence(&transaction, &unmoved, lease).await?;
+            let FenceResult { fenced, refused } = fence(sessions, &unmoved, lease).await?;
             let changed = fenced.expire(status).await?;
-            transaction.commit().await?;
+            fenced.into_transaction().commit().await?;
             answers(claims.iter(), refused, &changed)
         })
         .await
@@ -63,11 +61,10 @@ pub(super) async fn settle(
 ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
     sessions
         .within(StoreError::CommitUnknown, async {
-            let transaction = sessions.begin().await?;
             let unmoved: Vec<_> = seen.iter().map(|(claim, _)| (*claim, None)).collect();
-            let FenceResult { fenced, refused } = fence(&transaction, &unmoved, lease).await?;
+            let FenceResult { fenced, refused } = fence(sessions, &unmoved, lease).await?;
             let changed = fenced.settle(seen).await?;
-            transaction.commit().await?;
+            fenced.into_transaction().commit().await?;
             answers(seen.iter().map(|(claim, _)| claim), refused, &changed)
         })
         .await
@@ -92,7 +89,7 @@ fn answers<'c>(
         .collect())
 }
 
-impl Fenced<'_> {
+impl Fenced {
     /// Sets a cursor that is not set yet; answers where it stands.
     async fn start_cursor(&self, lane: Lane, at: Nonce) -> Result<Nonce, StoreError> {
         let rows = self

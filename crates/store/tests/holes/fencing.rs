@@ -55,12 +55,22 @@ async fn try_everything(store: &dyn Store, stale: &Stale) {
 
 async fn a_stale_holder_changes_nothing(bench: Bench) {
     let store = &*bench.store;
-    let stale = lanes_of(store, &node("a")).await;
-    let claims = [stale.worked, stale.new];
-    store.renew(&claims, RUN_OUT).await.unwrap();
+    let a = node("a");
+    let stale = lanes_of(store, &a).await;
+    store.renew(&[stale.worked, stale.new], RUN_OUT).await.unwrap();
     let (second, b) = (bench.second(), node("b"));
+    let mut taken = Vec::new();
     for lane in [lane(1), lane(2)] {
-        held(&*second, &b, lane, LEASE).await;
+        taken.push(held(&*second, &b, lane, LEASE).await.claim);
+    }
+    let before = bench.raw().await.dump().await;
+    try_everything(store, &stale).await;
+    assert_eq!(bench.raw().await.dump().await, before);
+
+    // Lost and won back: what was claimed before is stale even in the same process.
+    second.release(&taken).await.unwrap();
+    for lane in [lane(1), lane(2)] {
+        held(store, &a, lane, LEASE).await;
     }
     let before = bench.raw().await.dump().await;
     try_everything(store, &stale).await;

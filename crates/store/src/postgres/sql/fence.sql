@@ -3,10 +3,10 @@
 -- extended. Where nonces are taken the cursor moves in the same update, relative to itself and
 -- only from where the plan expects it. Rows are locked in one order, so batches cannot deadlock.
 WITH claim AS (
-    SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[])
-        AS c (chain_id, signer, token, first, taken)
+    SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[])
+        AS c (chain_id, signer, incarnation, token, first, taken)
 ), locked AS (
-    SELECT l.chain_id, l.signer, c.token, c.first, c.taken
+    SELECT c.*
     FROM lane l JOIN claim c USING (chain_id, signer)
     ORDER BY l.chain_id, l.signer
     FOR UPDATE OF l
@@ -17,6 +17,6 @@ SET expires_at = clock_timestamp() + make_interval(secs => $7),
     next_nonce = CASE WHEN k.first IS NULL THEN l.next_nonce ELSE l.next_nonce + k.taken END
 FROM locked k
 WHERE l.chain_id = k.chain_id AND l.signer = k.signer
-  AND l.owner_incarnation = $6 AND l.fencing_token = k.token
+  AND l.owner_incarnation = k.incarnation AND l.fencing_token = k.token
   AND (k.first IS NULL OR (l.next_nonce = k.first AND l.paused IS NULL))
 RETURNING l.chain_id, l.signer, l.updated_at, l.next_nonce

@@ -3,9 +3,10 @@
 WITH mine AS (
     SELECT l.chain_id, l.signer
     FROM lane l
-    JOIN unnest($1::bigint[], $2::bytea[], $3::bigint[]) AS c (chain_id, signer, token)
+    JOIN unnest($1::bigint[], $2::bytea[], $3::uuid[], $4::bigint[])
+        AS c (chain_id, signer, incarnation, token)
         USING (chain_id, signer)
-    WHERE l.owner_incarnation = $4 AND l.fencing_token = c.token
+    WHERE l.owner_incarnation = c.incarnation AND l.fencing_token = c.token
     ORDER BY l.chain_id, l.signer
     FOR UPDATE OF l SKIP LOCKED
 )

@@ -1,0 +1,53 @@
+//! What a node does with a lease it can no longer be sure of.
+
+use std::sync::Arc;
+
+use stile_engine::{Node, NonceError, Settings};
+use testkit::eventually;
+
+use crate::common::{
+    Bench, Chain, LANE, accounted, in_clusters, lane, lease, lease_without_renewal, on, view,
+};
+
+in_clusters!(
+    a_node_cut_off_from_its_database_gives_out_nothing,
+    a_lease_that_ran_out_is_asked_for_before_anything_is_planned,
+);
+
+async fn a_node_cut_off_from_its_database_gives_out_nothing(bench: Bench) {
+    let (proxy, store) = bench.database.open_proxied().await;
+    let settings = |node| Settings { lease: lease(1000), ..bench.settings(node) };
+    let a = Node::start(settings("a"), store, Arc::new(Chain::default())).await.unwrap();
+    let b = bench.start_with(settings("b"), Arc::new(Chain::default())).await;
+    let first = a.nonces().allocate(lane(LANE)).await.unwrap();
+    proxy.cut().await;
+    // From the first moment, while the lease still runs, to long after it.
+    let second = eventually("the other node to be given a nonce", async || {
+        let cut_off = a.nonces().allocate(lane(LANE)).await;
+        assert!(matches!(cut_off, Err(NonceError::StoreUnavailable(_))), "{cut_off:?}");
+        b.nonces().allocate(lane(LANE)).await.ok()
+    })
+    .await;
+    assert_eq!(second.nonce, 1);
+    proxy.heal().await;
+    let refused = a.nonces().allocate(lane(LANE)).await.unwrap_err();
+    let NonceError::NotHolder { owner, .. } = refused else { panic!("{refused}") };
+    assert_eq!(owner.node.0, "b");
+    assert_eq!(view(&*bench.store, lane(LANE)).await.owner.node.0, "b");
+    accounted(&*bench.store, lane(LANE), 0, &[first, second]).await;
+}
+
+async fn a_lease_that_ran_out_is_asked_for_before_anything_is_planned(bench: Bench) {
+    let settings = Settings { lease: lease_without_renewal(1000), ..bench.settings("a") };
+    let (a, spy) = bench.start_spied(settings).await;
+    let b = bench.start("b").await;
+    let first = a.nonces().allocate(lane(LANE)).await.unwrap();
+    let second =
+        eventually("the lease to run out", async || b.nonces().allocate(lane(LANE)).await.ok())
+            .await;
+    let binds = spy.bind_sizes().len();
+    let refused = a.nonces().allocate(lane(LANE)).await;
+    assert!(matches!(refused, Err(NonceError::NotHolder { .. })), "{refused:?}");
+    assert_eq!(spy.bind_sizes().len(), binds, "a plan under a lease that had run out");
+    accounted(&*bench.store, lane(LANE), 0, &[first, second]).await;
+}

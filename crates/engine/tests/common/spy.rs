@@ -1,0 +1,334 @@
+//! A store that watches, stops and breaks what passes through to a real one.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
+use stile_store::{
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey,
+    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
+};
+use testkit::eventually;
+use tokio::sync::watch;
+
+/// Lets calls pass, or not.
+#[derive(Debug)]
+pub(crate) struct Gate(watch::Sender<bool>);
+
+impl Gate {
+    fn open_one() -> Self {
+        Self(watch::Sender::new(true))
+    }
+
+    pub(crate) fn close(&self) {
+        self.0.send_replace(false);
+    }
+
+    pub(crate) fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    async fn pass(&self) {
+        let mut open = self.0.subscribe();
+        open.wait_for(|open| *open).await.expect("the sender is in self");
+    }
+}
+
+/// What becomes of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// It happens, and its answer is lost.
+    Answer,
+    /// It does not happen, and nobody can tell.
+    Commit,
+}
+
+/// What has been seen of binds.
+#[derive(Debug, Default)]
+struct Seen {
+    inside: HashMap<Lane, usize>,
+    calls_inside: usize,
+    most_calls_inside: usize,
+    overlaps: usize,
+    /// The holds in each bind.
+    sizes: Vec<usize>,
+    unknown: usize,
+    /// Calls of everything else, by name.
+    calls: HashMap<&'static str, usize>,
+}
+
+type Hook = Box<dyn FnOnce() -> BoxFuture<'static, Option<StoreError>> + Send>;
+
+/// Passes everything on to a real store.
+pub(crate) struct Spy {
+    inner: Arc<dyn Store>,
+    seen: Mutex<Seen>,
+    /// In front of binds.
+    pub(crate) binds: Gate,
+    /// In front of acquisitions.
+    pub(crate) acquires: Gate,
+    lose: Mutex<VecDeque<Lost>>,
+    before_read_back: Mutex<Option<Hook>>,
+}
+
+impl fmt::Debug for Spy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spy").finish_non_exhaustive()
+    }
+}
+
+impl Spy {
+    pub(crate) fn on(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            seen: Mutex::default(),
+            binds: Gate::open_one(),
+            acquires: Gate::open_one(),
+            lose: Mutex::default(),
+            before_read_back: Mutex::default(),
+        })
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap()
+    }
+
+    fn count(&self, call: &'static str) {
+        *self.seen().calls.entry(call).or_default() += 1;
+    }
+
+    /// How often a call of this name has come.
+    pub(crate) fn calls(&self, call: &'static str) -> usize {
+        self.seen().calls.get(call).copied().unwrap_or(0)
+    }
+
+    /// The number of holds in each bind that has ended.
+    pub(crate) fn bind_sizes(&self) -> Vec<usize> {
+        self.seen().sizes.clone()
+    }
+
+    /// How often two binds or acquisitions of one lane were under way at once.
+    pub(crate) fn overlaps(&self) -> usize {
+        self.seen().overlaps
+    }
+
+    /// How many binds were under way at once at most.
+    pub(crate) fn most_binds_at_once(&self) -> usize {
+        self.seen().most_calls_inside
+    }
+
+    /// How many binds ended with an unknown fate.
+    pub(crate) fn unknown_binds(&self) -> usize {
+        self.seen().unknown
+    }
+
+    /// Waits until so many binds stand at the gate or are under way.
+    pub(crate) async fn until_binding(&self, binds: usize) {
+        let what = format!("{binds} binds at once");
+        eventually(&what, async || (self.seen().calls_inside == binds).then_some(())).await;
+    }
+
+    /// The fate of the next bind.
+    pub(crate) fn lose_next(&self, lost: Lost) {
+        self.lose.lock().unwrap().push_back(lost);
+    }
+
+    /// Before the next reading back, this happens; it may fail the call.
+    pub(crate) fn before_next_read_back(
+        &self,
+        hook: impl FnOnce() -> BoxFuture<'static, Option<StoreError>> + Send + 'static,
+    ) {
+        *self.before_read_back.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    fn enter(&self, lanes: &[Lane], is_bind: bool) {
+        let mut seen = self.seen();
+        for lane in lanes {
+            let inside = seen.inside.entry(*lane).or_default();
+            *inside += 1;
+            let overlap = *inside > 1;
+            seen.overlaps += usize::from(overlap);
+        }
+        if is_bind {
+            seen.calls_inside += 1;
+            seen.most_calls_inside = seen.most_calls_inside.max(seen.calls_inside);
+        }
+    }
+
+    fn leave(&self, lanes: &[Lane]) {
+        let mut seen = self.seen();
+        for lane in lanes {
+            *seen.inside.entry(*lane).or_default() -= 1;
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Spy {
+    async fn acquire(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        lease: Duration,
+    ) -> Result<Vec<Acquisition>, StoreError> {
+        self.count("acquire");
+        self.enter(lanes, false);
+        self.acquires.pass().await;
+        let answer = self.inner.acquire(holder, lanes, lease).await;
+        self.leave(lanes);
+        answer
+    }
+
+    async fn bind(
+        &self,
+        bindings: &[Binding],
+        lease: Duration,
+        hold_timeout: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+        let lanes: Vec<Lane> = bindings.iter().map(|binding| binding.claim.lane()).collect();
+        self.enter(&lanes, true);
+        self.binds.pass().await;
+        let lost = self.lose.lock().unwrap().pop_front();
+        let answer = match lost {
+            Some(Lost::Commit) => Err(StoreError::CommitUnknown("told to lose it".into())),
+            Some(Lost::Answer) => {
+                let answer = self.inner.bind(bindings, lease, hold_timeout).await;
+                assert!(answer.is_ok(), "the commit happens: {answer:?}");
+                Err(StoreError::CommitUnknown("told to lose the answer".into()))
+            }
+            None => self.inner.bind(bindings, lease, hold_timeout).await,
+        };
+        self.leave(&lanes);
+        let mut seen = self.seen();
+        seen.calls_inside -= 1;
+        seen.sizes.push(bindings.iter().map(|binding| binding.holds.len()).sum());
+        seen.unknown += usize::from(matches!(answer, Err(StoreError::CommitUnknown(_))));
+        answer
+    }
+
+    async fn read_back(
+        &self,
+        lane: Lane,
+        holds: &[(Nonce, HoldId)],
+    ) -> Result<Vec<Hold>, StoreError> {
+        self.count("read_back");
+        let hook = self.before_read_back.lock().unwrap().take();
+        if let Some(hook) = hook
+            && let Some(error) = hook().await
+        {
+            return Err(error);
+        }
+        self.inner.read_back(lane, holds).await
+    }
+
+    async fn migrate(&self) -> Result<SchemaReport, StoreError> {
+        self.inner.migrate().await
+    }
+
+    async fn check_schema(&self) -> Result<(), StoreError> {
+        self.inner.check_schema().await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.inner.ping().await
+    }
+
+    async fn take_own(
+        &self,
+        holder: &Holder,
+        lease: Duration,
+    ) -> Result<Vec<HeldLane>, StoreError> {
+        self.inner.take_own(holder, lease).await
+    }
+
+    async fn take_expired(
+        &self,
+        holder: &Holder,
+        lease: Duration,
+        limit: u32,
+    ) -> Result<Vec<HeldLane>, StoreError> {
+        let answer = self.inner.take_expired(holder, lease, limit).await;
+        self.count("take_expired");
+        answer
+    }
+
+    async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError> {
+        let answer = self.inner.renew(claims, lease).await;
+        self.count("renew");
+        answer
+    }
+
+    async fn release(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
+        self.inner.release(claims).await
+    }
+
+    async fn start_cursor(
+        &self,
+        claim: &Claim,
+        at: Nonce,
+        lease: Duration,
+    ) -> Result<Result<Nonce, Refusal>, StoreError> {
+        self.inner.start_cursor(claim, at, lease).await
+    }
+
+    async fn expire(
+        &self,
+        claims: &[Claim],
+        policy: HeldExpiry,
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+        self.inner.expire(claims, policy, lease).await
+    }
+
+    async fn settle(
+        &self,
+        seen: &[(Claim, Nonce)],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
+        self.inner.settle(seen, lease).await
+    }
+
+    async fn mark(&self, marks: &[Mark]) -> Result<Vec<MarkOutcome>, StoreError> {
+        self.inner.mark(marks).await
+    }
+
+    async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, StoreError> {
+        self.inner.pause(lane, reason).await
+    }
+
+    async fn resume(&self, lane: Lane) -> Result<bool, StoreError> {
+        self.inner.resume(lane).await
+    }
+
+    async fn allocated_under(
+        &self,
+        lane: Lane,
+        keys: &[AllocationKey],
+    ) -> Result<Vec<Option<Hold>>, StoreError> {
+        let answer = self.inner.allocated_under(lane, keys).await;
+        self.count("allocated_under");
+        answer
+    }
+
+    async fn survey(&self, lanes: &[Lane]) -> Result<Vec<LaneSurvey>, StoreError> {
+        let answer = self.inner.survey(lanes).await;
+        self.count("survey");
+        answer
+    }
+
+    async fn lanes(&self, lanes: &[Lane]) -> Result<Vec<Option<LaneView>>, StoreError> {
+        self.inner.lanes(lanes).await
+    }
+
+    async fn holds(&self, filter: HoldFilter) -> Result<HoldPage, StoreError> {
+        self.inner.holds(filter).await
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}

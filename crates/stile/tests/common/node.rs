@@ -1,0 +1,254 @@
+//! A real `stile serve` process.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use testkit::{Process, Signal, eventually, free_port};
+
+use super::{Answer, CHAIN, Finished, Pending, stile};
+
+/// How often another port is tried when somebody was faster.
+const PORT_ATTEMPTS: u32 = 5;
+
+/// The configuration of a node, key by key.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeOptions {
+    id: String,
+    keys: BTreeMap<String, String>,
+    signers: Vec<String>,
+    endpoint: Option<String>,
+    environment: Vec<(String, String)>,
+}
+
+impl NodeOptions {
+    /// A node on PostgreSQL. Its sessions there carry its name.
+    pub(crate) fn postgres(id: &str, database_url: &str, signers: &[String]) -> Self {
+        Self::on(id, format!("{database_url}?application_name={id}"), signers)
+    }
+
+    /// A node on an SQLite file.
+    pub(crate) fn sqlite(file: &Path, signers: &[String]) -> Self {
+        Self::on("solo", format!("sqlite://{}", file.display()), signers)
+    }
+
+    fn on(id: &str, store_url: String, signers: &[String]) -> Self {
+        let options = Self {
+            id: id.to_owned(),
+            keys: BTreeMap::new(),
+            signers: signers.iter().map(|signer| format!("address = \"{signer}\"")).collect(),
+            endpoint: None,
+            environment: Vec::new(),
+        };
+        options.set("node.id", id).set("store.url", store_url).set("cluster.not_holder", "reject")
+    }
+
+    /// Sets a key to a text; the last setting wins.
+    pub(crate) fn set(self, key: &str, value: impl AsRef<str>) -> Self {
+        let value = toml::Value::String(value.as_ref().to_owned()).to_string();
+        self.set_literal(key, value)
+    }
+
+    /// Sets a key to what is written.
+    pub(crate) fn set_literal(mut self, key: &str, literal: impl Into<String>) -> Self {
+        self.keys.insert(key.to_owned(), literal.into());
+        self
+    }
+
+    pub(crate) fn mode(self, mode: &str) -> Self {
+        self.set("nonce.mode", mode)
+    }
+
+    pub(crate) fn lease(self, duration: &str, renew_interval: &str) -> Self {
+        self.set("nonce.lease.duration", duration).set("nonce.lease.renew_interval", renew_interval)
+    }
+
+    /// Asks this chain node, instead of none.
+    pub(crate) fn endpoint(mut self, url: &str) -> Self {
+        self.endpoint = Some(url.to_owned());
+        self
+    }
+
+    /// A signer whose key is in an environment variable.
+    pub(crate) fn key_in_environment(mut self, name: &str, key: &str) -> Self {
+        self.signers.push(format!("key = \"env:{name}\""));
+        self.environment.push((name.to_owned(), key.to_owned()));
+        self
+    }
+
+    /// The configuration file of a node that listens on this port.
+    pub(crate) fn to_toml(&self, port: u16) -> String {
+        let mut text = String::new();
+        let defaults = [
+            ("server.listen", format!("\"127.0.0.1:{port}\"")),
+            ("cluster.advertise_url", format!("\"http://127.0.0.1:{port}\"")),
+            ("nonce.chain_query.enabled", self.endpoint.is_some().to_string()),
+        ];
+        for (key, value) in defaults.iter().filter(|(key, _)| !self.keys.contains_key(*key)) {
+            writeln!(text, "{key} = {value}").expect("write to a string");
+        }
+        for (key, value) in &self.keys {
+            writeln!(text, "{key} = {value}").expect("write to a string");
+        }
+        let endpoints: Vec<_> = self.endpoint.iter().collect();
+        writeln!(text, "[[chain]]\nid = {CHAIN}\nendpoints = {endpoints:?}").expect("write");
+        for signer in &self.signers {
+            writeln!(text, "[[signer]]\n{signer}").expect("write to a string");
+        }
+        text
+    }
+
+    /// Starts `stile serve` on this port without waiting for it.
+    pub(crate) fn launch(&self, port: u16) -> (Process, TempDir) {
+        let directory = tempfile::tempdir().expect("create a temporary directory");
+        let file = directory.path().join("stile.toml");
+        std::fs::write(&file, self.to_toml(port)).expect("write the configuration");
+        let mut launch = stile(&["serve", "--config"]).arg(file);
+        for (name, value) in &self.environment {
+            launch = launch.env(name, value);
+        }
+        (launch.start(), directory)
+    }
+
+    /// Starts a node that is expected to refuse.
+    pub(crate) async fn refused(&self) -> Finished {
+        let (process, _directory) = self.launch(free_port());
+        Finished::of(&process).await
+    }
+
+    /// Starts a node and waits until it is ready.
+    pub(crate) async fn start(&self) -> StileProcess {
+        for _ in 0..PORT_ATTEMPTS {
+            let port = free_port();
+            let (process, directory) = self.launch(port);
+            let node = StileProcess::new(self.id.clone(), process, port, directory);
+            let ended =
+                eventually("the node to be ready", async || match node.process.try_exit() {
+                    Some(_) => Some(true),
+                    None => {
+                        let answer = node.try_get("/health/ready").await;
+                        answer.is_ok_and(|answer| answer.status == 200).then_some(false)
+                    }
+                })
+                .await;
+            if !ended {
+                return node;
+            }
+            let stderr = node.process.stderr();
+            assert!(stderr.contains("Address already in use"), "the node ended:\n{stderr}");
+        }
+        panic!("no free port in {PORT_ATTEMPTS} attempts");
+    }
+}
+
+/// A running node. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct StileProcess {
+    pub(crate) process: Process,
+    id: String,
+    port: u16,
+    url: String,
+    client: reqwest::Client,
+    directory: TempDir,
+}
+
+impl StileProcess {
+    fn new(id: String, process: Process, port: u16, directory: TempDir) -> Self {
+        let client = reqwest::Client::builder().no_proxy().timeout(testkit::DEADLINE).build();
+        let client = client.expect("build an HTTP client");
+        let url = format!("http://127.0.0.1:{port}");
+        Self { process, id, port, url, client, directory }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.directory.path().join("stile.toml")
+    }
+
+    /// A request to be completed by the caller.
+    pub(crate) fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = method.parse().expect("a method");
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    async fn try_get(&self, path: &str) -> reqwest::Result<Answer> {
+        Answer::of(self.request("GET", path).send().await?).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.try_get(path).await.unwrap_or_else(|error| panic!("GET {path}: {error:?}"))
+    }
+
+    /// Posts JSON.
+    pub(crate) async fn post(&self, path: &str, body: serde_json::Value) -> Answer {
+        let response = self.request("POST", path).json(&body).send().await;
+        let response = response.unwrap_or_else(|error| panic!("POST {path}: {error:?}"));
+        Answer::of(response).await.expect("a whole answer")
+    }
+
+    pub(crate) async fn allocate(&self, signer: &str) -> Answer {
+        self.post(&allocate_path(signer), serde_json::json!({})).await
+    }
+
+    /// An allocation that waits in the socket until the process gets to it.
+    pub(crate) async fn allocate_later(&self, signer: &str) -> Pending {
+        Pending::post(&self.address(), &allocate_path(signer), "{}").await
+    }
+
+    pub(crate) async fn used(&self, hold: &serde_json::Value, tx_hash: &str) -> Answer {
+        let body = serde_json::json!({ "holdId": hold["holdId"], "txHash": tx_hash });
+        self.post(&mark_path(hold, "used"), body).await
+    }
+
+    pub(crate) async fn recyclable(&self, hold: &serde_json::Value, reason: &str) -> Answer {
+        let body = serde_json::json!({ "holdId": hold["holdId"], "reason": reason });
+        self.post(&mark_path(hold, "recyclable"), body).await
+    }
+
+    /// A signer as `/api/v1/signers/{signer}` shows it.
+    pub(crate) async fn signer(&self, signer: &str) -> serde_json::Value {
+        self.get(&format!("/api/v1/signers/{signer}")).await.ok()
+    }
+
+    /// The value of a series, such as `stile_fence_reject_total{op="renew"}`; the sum of all its
+    /// series for a bare name, 0 if there is none.
+    pub(crate) async fn metric(&self, series: &str) -> f64 {
+        let page = self.get("/metrics").await.text;
+        let lines = page.lines().filter_map(|line| line.rsplit_once(' '));
+        let found = lines.filter(|(name, _)| {
+            *name == series || (!series.contains('{') && name.split('{').next() == Some(series))
+        });
+        found.map(|(_, value)| value.parse::<f64>().expect("a number")).sum()
+    }
+
+    /// Asks the node to end, and waits until it has.
+    pub(crate) async fn terminate(&self) -> Finished {
+        self.process.signal(Signal::Term);
+        Finished::of(&self.process).await
+    }
+}
+
+fn allocate_path(signer: &str) -> String {
+    format!("/api/v1/nonces/{signer}/allocate")
+}
+
+fn mark_path(hold: &serde_json::Value, mark: &str) -> String {
+    let (signer, nonce) = (hold["signer"].as_str().expect("a signer"), &hold["nonce"]);
+    format!("/api/v1/nonces/{signer}/{nonce}/{mark}")
+}
