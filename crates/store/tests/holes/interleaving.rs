@@ -115,10 +115,10 @@ async fn stop_before_commit(
             &[
                 &[chain].as_slice(),
                 &[signer.as_slice()].as_slice(),
+                &[incarnation].as_slice(),
                 &[token].as_slice(),
                 &[Some(first)].as_slice(),
                 &[Some(1i64)].as_slice(),
-                &incarnation,
                 &RUN_OUT.as_secs_f64(),
             ],
         )
