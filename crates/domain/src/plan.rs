@@ -45,6 +45,11 @@ impl Planner {
         self.cursor
     }
 
+    /// How many released nonces may be given out again.
+    pub fn on_offer(&self) -> usize {
+        self.reusable.len()
+    }
+
     /// Replaces what may be given out again. What is at or above the cursor cannot have been
     /// given out before and is ignored.
     pub fn offer(&mut self, released: impl IntoIterator<Item = Released>) {

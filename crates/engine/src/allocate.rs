@@ -17,7 +17,8 @@ use tracing::{debug, warn};
 use crate::core::Core;
 use crate::error::NonceError;
 use crate::lanes::{Slot, Work};
-use crate::{metrics, start};
+use crate::metrics;
+use crate::park::{self, Question};
 
 /// Rounds before a call is given up on. A second one follows a lane that was paused, resumed or
 /// lost a released nonce; more only happen under interference.
@@ -29,6 +30,8 @@ pub(crate) struct Allocate {
     pub(crate) lane: Lane,
     pub(crate) key: Option<AllocationKey>,
     pub(crate) reply: Reply,
+    /// Whether the lane's released nonces have been looked at since this call came.
+    pub(crate) looked: bool,
     /// Others who asked under the same key while this one waited.
     also: Vec<Reply>,
 }
@@ -37,7 +40,7 @@ pub(crate) type Reply = oneshot::Sender<Result<Hold, NonceError>>;
 
 impl Allocate {
     pub(crate) fn new(lane: Lane, key: Option<AllocationKey>, reply: Reply) -> Self {
-        Self { lane, key, reply, also: Vec::new() }
+        Self { lane, key, reply, looked: false, also: Vec::new() }
     }
 
     /// Answers. `false` if nobody was there any more to hear it.
@@ -88,6 +91,7 @@ pub(crate) async fn allocate(core: &Arc<Core>, calls: Vec<Allocate>) {
             return;
         }
         lease(core, &mut parts).await;
+        look_again(core, &mut parts);
         commit(core, &mut parts).await;
     }
     for part in &mut parts {
@@ -150,6 +154,8 @@ async fn lease(core: &Arc<Core>, parts: &mut [Part<'_>]) {
         Ok(answers) => {
             for (part, answer) in unready.into_iter().zip(answers) {
                 take_up(core, part, answer);
+                // While the lane was somebody else's, its keys may have been served there.
+                answer_repeated(core, part).await;
             }
         }
         Err(error) => {
@@ -169,12 +175,29 @@ fn take_up(core: &Arc<Core>, part: &mut Part<'_>, answer: Acquisition) {
         }
         Acquisition::Held(held) => match (held.paused, held.next_nonce) {
             (Some(reason), _) => part.fail(&NonceError::LanePaused { lane, reason }),
-            (None, None) => start::park(core, part.slot, std::mem::take(&mut part.calls)),
+            (None, None) => {
+                let calls = std::mem::take(&mut part.calls);
+                park::park(core, part.slot, Question::FirstCursor, calls);
+            }
             (None, Some(cursor)) => {
                 part.work.plan_from(&held.claim, Planner::new(cursor));
                 core.refresh_soon(part.slot);
             }
         },
+    }
+}
+
+/// Sets calls aside that are about to be given a released nonce, until it has been looked at once
+/// more: since it was put on offer the chain may have seen it used, or later ones may have been
+/// sent.
+fn look_again(core: &Arc<Core>, parts: &mut [Part<'_>]) {
+    for part in parts {
+        let Some(claim) = part.slot.claim() else { continue };
+        let on_offer = part.work.planner(&claim).map_or(0, |planner| planner.on_offer());
+        if on_offer > 0 && part.calls.iter().any(|call| !call.looked) {
+            let calls = std::mem::take(&mut part.calls);
+            park::park(core, part.slot, Question::Released, calls);
+        }
     }
 }
 
@@ -274,8 +297,8 @@ fn refused(core: &Core, part: &mut Part<'_>, claim: Claim, refusal: Refusal) {
     match refusal {
         Refusal::Fenced(owner) => {
             core.lost(part.slot, claim, &owner, "allocate");
-            // Under our own incarnation the token was raised by a pause or resume: ask again.
-            if owner.incarnation != core.holder.incarnation {
+            // If it is ours the token was raised by a pause or resume: ask again.
+            if !core.is_ours(&owner) {
                 part.fail(&NonceError::Fenced { lane, owner: Box::new(owner) });
             }
         }

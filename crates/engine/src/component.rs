@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use stile_domain::{B256, Hold, HoldId, Lane, Nonce};
 use stile_store::{AllocationKey, HoldFilter, HoldPage, LaneView, Mark, MarkVerdict};
@@ -13,10 +12,8 @@ use crate::core::Core;
 use crate::dispatch::{Call, Dispatch};
 use crate::error::NonceError;
 use crate::mark::MarkCall;
+use crate::offers;
 use crate::with_nonce::{HandlerError, Sent, WithNonceError};
-
-/// The longest a caller who gives a nonce back waits for the chain to be asked about it.
-const OFFER_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Hands out the nonces of lanes, each exactly once, whatever node or mode serves the call.
 ///
@@ -50,7 +47,8 @@ impl NonceComponent {
         key: Option<AllocationKey>,
     ) -> Result<Hold, NonceError> {
         let (reply, answer) = oneshot::channel();
-        self.call(Call::Allocate(Allocate::new(lane, key, reply)), answer).await
+        let mut answer = Untaken { core: &self.core, answer, keyed: key.is_some() };
+        self.call(Call::Allocate(Allocate::new(lane, key, reply)), &mut answer.answer).await
     }
 
     /// Says that a transaction with this nonce was sent. Saying it again answers the same.
@@ -74,13 +72,13 @@ impl NonceComponent {
         verdict: MarkVerdict,
     ) -> Result<Hold, NonceError> {
         let gives_back = matches!(verdict, MarkVerdict::Recyclable(_));
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
         let mark = Mark { lane, nonce, hold, verdict };
-        let hold = self.call(Call::Mark(MarkCall { mark, reply }), answer).await?;
+        let hold = self.call(Call::Mark(MarkCall { mark, reply }), &mut answer).await?;
         if gives_back {
             let core = Arc::clone(&self.core);
             let offered = self.core.tasks.spawn(async move { core.refresh(lane).await });
-            let _ = tokio::time::timeout(OFFER_PATIENCE, offered).await;
+            let _ = tokio::time::timeout(offers::PATIENCE, offered).await;
         }
         Ok(hold)
     }
@@ -137,12 +135,30 @@ impl NonceComponent {
         Ok(self.core.store.holds(filter).await?)
     }
 
-    async fn call(
-        &self,
-        call: Call,
-        answer: oneshot::Receiver<Result<Hold, NonceError>>,
-    ) -> Result<Hold, NonceError> {
+    async fn call(&self, call: Call, answer: &mut Answer) -> Result<Hold, NonceError> {
         self.dispatch.send(&self.core, call).await?;
         answer.await.unwrap_or(Err(NonceError::ShuttingDown))
+    }
+}
+
+type Answer = oneshot::Receiver<Result<Hold, NonceError>>;
+
+/// An answer that its caller has not taken yet. A caller may go away between the moment the answer
+/// is given and the moment it would have been taken; then the hold goes back.
+struct Untaken<'c> {
+    core: &'c Core,
+    answer: Answer,
+    keyed: bool,
+}
+
+impl Drop for Untaken<'_> {
+    fn drop(&mut self) {
+        // From here on whoever answers learns that nobody is there.
+        self.answer.close();
+        if let Ok(Ok(hold)) = self.answer.try_recv()
+            && !self.keyed
+        {
+            self.core.orphans.add(hold.lane, [(hold.nonce, hold.id)]);
+        }
     }
 }

@@ -42,11 +42,15 @@ impl Core {
     /// Asks the database for lanes. Answers in the lanes' order and remembers what it got.
     pub(crate) async fn acquire(&self, lanes: &[Lane]) -> Result<Vec<Acquisition>, StoreError> {
         let until = self.trust_from_now();
-        let answers =
-            self.store.acquire(&self.holder, lanes, self.lease()).await.inspect_err(|_| {
-                metrics::lease_acquired("error");
-                metrics::store_failed("acquire");
-            })?;
+        let mut answers = self.store.acquire(&self.holder, lanes, self.lease()).await;
+        if matches!(answers, Err(StoreError::CommitUnknown(_))) {
+            // What is ours already is answered as ours, so asking again is how to learn it.
+            answers = self.store.acquire(&self.holder, lanes, self.lease()).await;
+        }
+        let answers = answers.inspect_err(|_| {
+            metrics::lease_acquired("error");
+            metrics::store_failed("acquire");
+        })?;
         for (lane, answer) in lanes.iter().zip(&answers) {
             let slot = self.lanes.slot(*lane);
             match answer {
@@ -81,7 +85,12 @@ impl Core {
     }
 
     /// Takes note that a claim is superseded: counts it, says so, drops what is known of the lane.
+    /// A token that was raised under ourselves, by a pause or resume, is no loss: the lane is asked
+    /// for again, by the next allocation or the next renewal.
     pub(crate) fn lost(&self, slot: &Slot, claim: Claim, owner: &Owner, op: &'static str) {
+        if self.is_ours(owner) {
+            return;
+        }
         metrics::fence_rejected(op);
         let (signer, chain, node) = (slot.lane().signer, slot.lane().chain, &self.holder.node);
         let (provided_token, token) = (claim.token().get(), owner.token.get());
@@ -95,6 +104,11 @@ impl Core {
             error!(%signer, %chain, %node, "another process with this node's id has taken the lane: \
                     give every node its own node.id, or make sure the old process is gone");
         }
+    }
+
+    /// Whether a lane's owner is this very process.
+    pub(crate) fn is_ours(&self, owner: &Owner) -> bool {
+        owner.incarnation == self.holder.incarnation
     }
 
     /// Asks the chain, if it is to be asked at all. `None`: it is not.

@@ -57,6 +57,7 @@ pub(crate) async fn renew(core: &Core) {
         }
     };
     let (mut renewed, mut skipped, mut fenced) = (0, 0, 0);
+    let mut raised = Vec::new();
     for ((slot, claim), answer) in held.iter().zip(answers) {
         match answer {
             Renewal::Renewed => {
@@ -64,6 +65,8 @@ pub(crate) async fn renew(core: &Core) {
                 slot.renewed(*claim, until);
             }
             Renewal::Skipped => skipped += 1,
+            // Paused or resumed since: ours still, under a newer token.
+            Renewal::Fenced(owner) if core.is_ours(&owner) => raised.push(slot.lane()),
             Renewal::Fenced(owner) => {
                 fenced += 1;
                 core.lost(slot, *claim, &owner, "renew");
@@ -73,6 +76,11 @@ pub(crate) async fn renew(core: &Core) {
     metrics::lease_renewed("renewed", renewed);
     metrics::lease_renewed("skipped", skipped);
     metrics::lease_renewed("fenced", fenced);
+    if !raised.is_empty()
+        && let Err(error) = core.acquire(&raised).await
+    {
+        warn!(%error, lanes = raised.len(), "leases could not be renewed");
+    }
 }
 
 async fn take_over(core: &Core) {

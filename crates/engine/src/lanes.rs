@@ -24,8 +24,8 @@ pub(crate) struct Lanes {
 pub(crate) struct Slot {
     lane: Lane,
     lease: Mutex<Option<Lease>>,
-    /// Calls that wait for the lane's first cursor; `Some` while somebody is finding it out.
-    pub(crate) starting: Mutex<Option<Vec<Allocate>>>,
+    /// Calls that wait for the chain; `Some` while it is being asked.
+    pub(crate) parked: Mutex<Option<Vec<Allocate>>>,
     /// Locked by whoever commits for the lane.
     pub(crate) work: tokio::sync::Mutex<Work>,
 }
@@ -55,6 +55,13 @@ impl Work {
 
     pub(crate) fn plan_from(&mut self, claim: &Claim, planner: Planner) {
         self.planner = Some((claim.token(), planner));
+    }
+
+    /// Gives out no released nonces until they are offered again.
+    pub(crate) fn withdraw(&mut self) {
+        if let Some((_, planner)) = &mut self.planner {
+            planner.offer([]);
+        }
     }
 
     /// Forgets everything; the database is read again before the next plan.
@@ -120,7 +127,7 @@ impl Lanes {
             Arc::new(Slot {
                 lane,
                 lease: Mutex::default(),
-                starting: Mutex::default(),
+                parked: Mutex::default(),
                 work: tokio::sync::Mutex::default(),
             })
         });

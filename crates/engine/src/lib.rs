@@ -3,7 +3,7 @@
 //! ```text
 //!  caller ──→ component ──→ dispatch ──→ allocate ──→ Store::bind ──→ the caller's hold
 //!              (the API)    │  basic:        │  lease in hand? plan, commit, answer
-//!                           │  at once       └──→ start: a new lane's first cursor, off the worker
+//!                           │  at once       └──→ park: what the chain must be asked first, off the worker
 //!                           │  worker-queue:
 //!                           └  hash(lane) % workers, whatever waits is one commit
 //!
@@ -22,6 +22,7 @@
 //! | `dispatch` | the two modes |
 //! | `queue` | the workers of worker-queue mode |
 //! | `allocate` | plan, commit, answer |
+//! | `park` | calls that wait for the chain |
 //! | `start` | a new lane's first cursor |
 //! | `mark` | callers' marks |
 //! | `lanes` | what a node remembers of its lanes |
@@ -46,6 +47,7 @@ pub mod metrics;
 pub mod node;
 mod offers;
 mod orphans;
+mod park;
 mod queue;
 pub mod settings;
 mod start;

@@ -1,6 +1,7 @@
 //! Released nonces, on their way back to callers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use stile_domain::{Lane, Nonce, ReuseFate};
 use stile_store::{Claim, LaneSurvey, Refusal};
@@ -10,21 +11,28 @@ use crate::core::Core;
 use crate::lanes::Slot;
 use crate::metrics;
 
+/// The longest a caller waits for the chain to be asked about released nonces.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
+
 impl Core {
     /// Looks at one lane's released nonces now: asks the chain about them, then offers what may be
     /// given out again. Does nothing for a lane that another node holds; its holder will see to it.
-    pub(crate) async fn refresh(&self, lane: Lane) {
+    /// `false`: it could not be learned.
+    pub(crate) async fn refresh(&self, lane: Lane) -> bool {
         let slot = self.lanes.slot(lane);
-        let Some(claim) = slot.claim() else { return };
+        let Some(claim) = slot.claim() else { return false };
         match self.store.survey(&[lane]).await {
-            Ok(surveys) => {
-                for survey in surveys {
-                    self.settle_and_offer(&slot, claim, &survey).await;
+            Ok(surveys) => match surveys.first() {
+                Some(survey) => self.settle_and_offer(&slot, claim, survey).await,
+                None => {
+                    slot.work.lock().await.withdraw();
+                    true
                 }
-            }
+            },
             Err(error) => {
                 metrics::store_failed("survey");
                 warn!(%error, signer = %lane.signer, "released nonces could not be looked at");
+                false
             }
         }
     }
@@ -37,10 +45,16 @@ impl Core {
 
     /// Asks the chain about a lane's released and suspect nonces, consumes what it has seen, and
     /// offers what may be given out again. The question comes after the survey, so its answer is
-    /// younger than every release in it.
-    pub(crate) async fn settle_and_offer(&self, slot: &Slot, claim: Claim, survey: &LaneSurvey) {
+    /// younger than every release in it. `false`: the chain does not answer.
+    pub(crate) async fn settle_and_offer(
+        &self,
+        slot: &Slot,
+        claim: Claim,
+        survey: &LaneSurvey,
+    ) -> bool {
         if survey.released.is_empty() && survey.suspect.is_empty() {
-            return;
+            slot.work.lock().await.withdraw();
+            return true;
         }
         let lane = slot.lane();
         let latest = match self.chain_latest(lane).await {
@@ -48,7 +62,7 @@ impl Core {
             Err(error) => {
                 warn!(signer = %lane.signer, chain = %lane.chain, %error,
                       "the chain does not answer: released nonces wait, silent holds stay suspect");
-                return;
+                return false;
             }
         };
         if let Some(latest) = latest {
@@ -63,6 +77,7 @@ impl Core {
         if let Some(planner) = work.planner(&claim) {
             planner.offer(offered);
         }
+        true
     }
 
     /// Writes down what the chain has seen used.

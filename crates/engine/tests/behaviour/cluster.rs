@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use stile_domain::HoldStatus;
 use stile_engine::{Node, NonceError, Settings};
+use stile_store::Owner;
 use testkit::eventually_within;
 
 use crate::common::{
@@ -15,6 +16,7 @@ in_clusters!(
     a_node_that_does_not_hold_the_lane_names_the_one_that_does,
     after_a_shutdown_the_next_node_goes_on_at_once,
     a_dead_nodes_lane_with_open_holds_is_taken_over_without_a_call,
+    a_dropped_nodes_lane_is_taken_over_without_a_call,
     a_holder_that_was_superseded_gives_out_nothing,
     the_new_holder_settles_what_the_old_one_left_open,
 );
@@ -68,13 +70,7 @@ async fn a_dead_nodes_lane_with_open_holds_is_taken_over_without_a_call(bench: B
     assert_eq!(before.node.0, "a");
 
     proxy.cut().await;
-    let limit = Duration::from_millis(LEASE_MS) + Duration::from_secs(2);
-    let after = eventually_within(limit, "the other node to take the lane", async || {
-        let owner = view(&*bench.store, lane(LANE)).await.owner;
-        (owner.node.0 == "b").then_some(owner)
-    })
-    .await;
-    assert!(after.token > before.token, "{} after {}", after.token, before.token);
+    taken_over(&bench, &before).await;
 
     let cut_off = a.nonces().allocate(lane(LANE)).await;
     assert!(matches!(cut_off, Err(NonceError::StoreUnavailable(_))), "{cut_off:?}");
@@ -88,6 +84,31 @@ async fn a_dead_nodes_lane_with_open_holds_is_taken_over_without_a_call(bench: B
     }
     let second = b.nonces().allocate(lane(LANE)).await.unwrap();
     assert_eq!(second.nonce, 1);
+    accounted(&*bench.store, lane(LANE), 0, &[first, second]).await;
+}
+
+/// Waits until the second node has the lane, for as long as it may take.
+async fn taken_over(bench: &Bench, before: &Owner) {
+    let limit = Duration::from_millis(LEASE_MS) + Duration::from_secs(2);
+    let after = eventually_within(limit, "the other node to take the lane", async || {
+        let owner = view(&*bench.store, lane(LANE)).await.owner;
+        (owner.node.0 == "b").then_some(owner)
+    })
+    .await;
+    assert!(after.token > before.token, "{} after {}", after.token, before.token);
+}
+
+async fn a_dropped_nodes_lane_is_taken_over_without_a_call(bench: Bench) {
+    let a = bench.start_with(short_lease(&bench, "a"), Arc::new(Chain::default())).await;
+    let b = bench.start_with(short_lease(&bench, "b"), Arc::new(Chain::default())).await;
+    let first = a.nonces().allocate(lane(LANE)).await.unwrap();
+    let left_over = a.nonces().clone();
+    let before = view(&*bench.store, lane(LANE)).await.owner;
+    drop(a);
+    taken_over(&bench, &before).await;
+    let refused = left_over.allocate(lane(LANE)).await;
+    assert!(matches!(refused, Err(NonceError::ShuttingDown)), "{refused:?}");
+    let second = b.nonces().allocate(lane(LANE)).await.unwrap();
     accounted(&*bench.store, lane(LANE), 0, &[first, second]).await;
 }
 

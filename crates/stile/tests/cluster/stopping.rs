@@ -1,6 +1,6 @@
 //! A node that is asked to end.
 
-use testkit::{DEADLINE, Signal};
+use testkit::{DEADLINE, Signal, eventually};
 
 use crate::common::{
     Database, Finished, MODES, NodeOptions, Pending, StileProcess, signer, signers,
@@ -36,8 +36,10 @@ impl Busy {
         for call in 0..CALLS {
             pending.push(node.allocate_later(&signer((call % 2) as u8)).await);
         }
-        // Connections are taken in their order, so those before this one have been.
-        node.get("/health/live").await.ok();
+        eventually("the node to have read every call", async || {
+            has_read_all(node.port()).then_some(())
+        })
+        .await;
         Self { database, node, pending, locked }
     }
 
@@ -48,13 +50,30 @@ impl Busy {
     }
 }
 
+/// Whether a server has taken every connection to its port and read what was sent on it, as far as
+/// the system tells.
+fn has_read_all(port: u16) -> bool {
+    let Ok(table) = std::fs::read_to_string("/proc/net/tcp") else { return true };
+    let local = format!(":{port:04X}");
+    // `sl local_address rem_address st tx_queue:rx_queue …`; of the listening socket the queue
+    // counts connections that wait to be taken.
+    let mut sockets = table.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields.get(1)?.ends_with(&local).then(|| fields[4].ends_with(":00000000"))
+    });
+    sockets.all(|is_empty| is_empty)
+}
+
 #[tokio::test]
 async fn a_node_that_is_asked_to_end_answers_every_call_and_gives_its_leases_back() {
     for mode in MODES {
         let busy = Busy::start(mode).await;
         busy.interrupt().await;
-        let refused = tokio::net::TcpStream::connect(busy.node.address()).await;
-        assert!(refused.is_err(), "no more connections are taken");
+        eventually("no more connections to be taken", async || {
+            let connection = tokio::net::TcpStream::connect(busy.node.address()).await;
+            connection.is_err().then_some(())
+        })
+        .await;
         busy.locked.batch_execute("ROLLBACK").await.unwrap();
         let mut nonces = [vec![0], vec![0]];
         for (call, pending) in busy.pending.into_iter().enumerate() {

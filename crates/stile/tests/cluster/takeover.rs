@@ -9,7 +9,8 @@ async fn a_killed_node_is_replaced_on_every_lane_with_open_holds() {
     let database = Database::new().await;
     let options =
         |name| NodeOptions::postgres(name, &database.url, &signers(3)).lease("2s", "500ms");
-    let (a, b) = tokio::join!(options("a").start(), options("b").start());
+    let (a, b) = (options("a"), options("b"));
+    let (a, b) = tokio::join!(a.start(), b.start());
     for lane in signers(3) {
         assert_eq!(a.allocate(&lane).await.nonce(), 0);
     }

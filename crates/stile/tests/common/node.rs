@@ -19,6 +19,7 @@ pub(crate) struct NodeOptions {
     keys: BTreeMap<String, String>,
     signers: Vec<String>,
     endpoint: Option<String>,
+    further_chains: Vec<u64>,
     environment: Vec<(String, String)>,
 }
 
@@ -39,6 +40,7 @@ impl NodeOptions {
             keys: BTreeMap::new(),
             signers: signers.iter().map(|signer| format!("address = \"{signer}\"")).collect(),
             endpoint: None,
+            further_chains: Vec::new(),
             environment: Vec::new(),
         };
         options.set("node.id", id).set("store.url", store_url).set("cluster.not_holder", "reject")
@@ -70,6 +72,12 @@ impl NodeOptions {
         self
     }
 
+    /// One more chain, which is not asked.
+    pub(crate) fn another_chain(mut self, id: u64) -> Self {
+        self.further_chains.push(id);
+        self
+    }
+
     /// A signer whose key is in an environment variable.
     pub(crate) fn key_in_environment(mut self, name: &str, key: &str) -> Self {
         self.signers.push(format!("key = \"env:{name}\""));
@@ -93,6 +101,9 @@ impl NodeOptions {
         }
         let endpoints: Vec<_> = self.endpoint.iter().collect();
         writeln!(text, "[[chain]]\nid = {CHAIN}\nendpoints = {endpoints:?}").expect("write");
+        for id in &self.further_chains {
+            writeln!(text, "[[chain]]\nid = {id}").expect("write to a string");
+        }
         for signer in &self.signers {
             writeln!(text, "[[signer]]\n{signer}").expect("write to a string");
         }

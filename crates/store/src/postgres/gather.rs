@@ -5,11 +5,12 @@
 //! transactions it needs for each nonce. With nobody waiting a call has its turn at once.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use stile_domain::{Hold, Lane};
 use tokio::sync::{Semaphore, oneshot};
+use uuid::Uuid;
 
 use super::bind;
 use super::session::Sessions;
@@ -32,6 +33,7 @@ pub(super) struct Gather {
 /// One call's part.
 #[derive(Debug)]
 struct Part {
+    id: Uuid,
     bindings: Vec<Binding>,
     lease: Duration,
     hold_timeout: Duration,
@@ -43,6 +45,7 @@ impl Gather {
         Self { waiting: Mutex::default(), turns: Semaphore::new(TURNS) }
     }
 
+    /// Waits for a turn or for somebody who takes this along, whichever comes first.
     pub(super) async fn bind(
         &self,
         sessions: &Sessions,
@@ -51,27 +54,42 @@ impl Gather {
         hold_timeout: Duration,
     ) -> Answer {
         let (reply, mut answer) = oneshot::channel();
-        let part = Part { bindings: bindings.to_vec(), lease, hold_timeout, reply };
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(part);
-        loop {
+        let id = Uuid::now_v7();
+        let part = Part { id, bindings: bindings.to_vec(), lease, hold_timeout, reply };
+        self.waiting().push(part);
+        let answer = loop {
             tokio::select! {
                 biased;
-                answer = &mut answer => {
-                    let cut_short = "whoever committed this was cut short".to_owned();
-                    return answer.unwrap_or(Err(StoreError::CommitUnknown(cut_short)));
-                }
-                _turn = self.turns.acquire() => commit(sessions, self.take()).await,
+                answer = &mut answer => break answer,
+                turn = self.turns.acquire() => match self.take(id) {
+                    Some(group) => commit(sessions, group).await,
+                    None => {
+                        drop(turn);
+                        break answer.await;
+                    }
+                },
             }
-        }
+        };
+        let cut_short = || "whoever committed this was cut short".to_owned();
+        answer.unwrap_or_else(|_| Err(StoreError::CommitUnknown(cut_short())))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Part>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What can go into one transaction: the oldest first, no lane twice, all on the same terms.
-    fn take(&self) -> Vec<Part> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(first) = waiting.first() else { return Vec::new() };
+    /// `None` if somebody has taken this part along already.
+    fn take(&self, id: Uuid) -> Option<Vec<Part>> {
+        let mut waiting = self.waiting();
+        // Nothing has been sent for a caller that went away while it waited, and nothing will be:
+        // it may have read back already that its holds do not exist.
+        waiting.retain(|part| !part.reply.is_closed());
+        waiting.iter().find(|part| part.id == id)?;
+        let first = waiting.first()?;
         let terms = (first.lease, first.hold_timeout);
         let (mut lanes, mut rows): (HashSet<Lane>, usize) = (HashSet::new(), 0);
-        waiting
+        let group = waiting
             .extract_if(.., |part| {
                 let count: usize = part.bindings.iter().map(|binding| binding.holds.len()).sum();
                 let fits = rows == 0 || rows + count <= ROWS;
@@ -83,7 +101,8 @@ impl Gather {
                 rows += if goes { count } else { 0 };
                 goes
             })
-            .collect()
+            .collect();
+        Some(group)
     }
 }
 

@@ -74,8 +74,8 @@ impl Sessions {
             let only = session.client().query(&statement, params);
             let commit = session.client().batch_execute("COMMIT");
             let (begun, rows, committed) = futures::join!(begin, only, commit);
-            begun?;
-            let rows = concluded(rows, committed)?;
+            // The commit was on its way before any answer was: without one, nothing is certain.
+            let rows = concluded(begun.and(rows), committed)?;
             session.finish();
             Ok(rows)
         })

@@ -5,6 +5,7 @@
 //! | `lease` | acquire, renew, release |
 //! | `takeover` | a node's own lanes after a restart, and other nodes' expired ones |
 //! | `bind` | planned holds: cursors, reissue, what is refused and what is then left unwritten |
+//! | `together` | calls that come at one time |
 //! | `keys` | idempotency keys of allocations |
 //! | `marks` | what callers say about their holds |
 //! | `mark_table` | every status and event, against the rule in the domain |
@@ -53,3 +54,4 @@ mod reads;
 mod schema;
 mod sweep;
 mod takeover;
+mod together;

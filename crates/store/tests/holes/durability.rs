@@ -50,6 +50,27 @@ async fn hole_15_a_commit_whose_answer_is_lost_is_read_back() {
     assert_eq!(bind(&*store, fresh(claim, 7, 1)).await.unwrap()[0].nonce, 7);
 }
 
+/// A write of one statement travels with its commit, so even the answer to its beginning, when lost,
+/// leaves open what became of it.
+#[tokio::test]
+async fn hole_15_a_write_of_which_no_answer_came_back_may_have_been_committed() {
+    let bench = Bench::postgres().await;
+    let (proxy, options) = bench.proxied().await;
+    let store = open(options).unwrap();
+    let a = node("a");
+    let claim = claim_at(&*store, &a, lane(1), 0).await;
+    for (what, number) in ["acquire", "pause", "renew"].into_iter().zip(1..) {
+        proxy.drop_next_response_containing(b"BEGIN\0");
+        let answer = match what {
+            "acquire" => store.acquire(&a, &[lane(2)], LEASE).await.map(drop),
+            "renew" => store.renew(&[claim], LEASE).await.map(drop),
+            _ => store.pause(lane(1), "by hand").await.map(drop),
+        };
+        assert_eq!(proxy.dropped_responses(), number);
+        assert!(matches!(answer, Err(StoreError::CommitUnknown(_))), "{what}: {answer:?}");
+    }
+}
+
 #[tokio::test]
 async fn hole_15_reading_back_waits_for_a_commit_that_is_still_under_way() {
     let bench = Bench::postgres().await;

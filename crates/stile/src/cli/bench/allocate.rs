@@ -35,8 +35,8 @@ pub(in crate::cli) struct AllocateArgs {
     /// Which ways of calling to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["in-process", "http"])]
     calls: Vec<Way>,
-    /// Callers at one time in process.
-    #[arg(long, default_value_t = 1024)]
+    /// Callers at one time in process; at most 1000 for each lane, which is what its queue holds.
+    #[arg(long, default_value_t = 4096)]
     callers: usize,
     /// Callers at one time over HTTP.
     #[arg(long, default_value_t = 256)]
@@ -98,7 +98,9 @@ pub(super) async fn run(args: AllocateArgs) -> Result<(), Failure> {
                 let node = Arc::new(start(&url, mode.mode()).await?);
                 for way in args.calls.iter().copied() {
                     let (what, callers) = match way {
-                        Way::InProcess => ("in process", args.callers),
+                        Way::InProcess => {
+                            ("in process", args.callers.min(lanes.len() * CALLERS_PER_LANE))
+                        }
                         Way::Http => ("HTTP", args.http_callers),
                     };
                     let seen = match way {
@@ -142,6 +144,9 @@ fn shown(kind: StoreKind, limits: &RawLimits) -> Raw {
         bulk_connections: limits.bulk_connections,
     }
 }
+
+/// What a lane's queue holds by default, with some room.
+const CALLERS_PER_LANE: usize = 1000;
 
 /// Lanes that nobody has used before.
 fn fresh_lanes(count: usize) -> Result<Vec<Lane>, Failure> {

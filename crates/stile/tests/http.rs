@@ -1,0 +1,53 @@
+//! One node on SQLite, over HTTP.
+//!
+//! | file | what is checked |
+//! |---|---|
+//! | `bad_input` | every call refuses what it cannot use, says which field, and writes nothing |
+//! | `holds` | allocate and mark |
+//! | `lanes` | pause, resume, lists and pages |
+//! | `operations` | health, metrics, the OpenAPI document |
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+#[path = "http/bad_input.rs"]
+mod bad_input;
+#[path = "http/holds.rs"]
+mod holds;
+#[path = "http/lanes.rs"]
+mod lanes;
+#[path = "http/operations.rs"]
+mod operations;
+
+use common::{NodeOptions, StileProcess};
+use tempfile::TempDir;
+
+/// A node and the directory that its database is in.
+struct Solo {
+    node: StileProcess,
+    directory: TempDir,
+}
+
+impl Solo {
+    async fn start(signers: &[String]) -> Self {
+        Self::start_with(signers, |options| options).await
+    }
+
+    async fn start_with(
+        signers: &[String],
+        change: impl FnOnce(NodeOptions) -> NodeOptions,
+    ) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        // Nothing is renewed and no hold runs out while a test looks at the database.
+        let options = NodeOptions::sqlite(&directory.path().join("stile.db"), signers)
+            .lease("1h", "20m")
+            .set("nonce.hold_timeout", "1h");
+        Self { node: change(options).start().await, directory }
+    }
+
+    /// Everything in the database.
+    fn dump(&self) -> String {
+        common::dump_sqlite(&self.directory.path().join("stile.db"))
+    }
+}

@@ -1,0 +1,336 @@
+//! Every call refuses what it cannot use, says which field, and writes nothing.
+
+use crate::Solo;
+use crate::common::{Answer, Pending, SIGNER, StileProcess, hash, signer};
+
+/// A call that must be refused.
+struct Bad {
+    what: String,
+    method: &'static str,
+    path: String,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+    expected: (u16, &'static str, Option<&'static str>),
+}
+
+impl Bad {
+    fn new(method: &'static str, path: impl Into<String>) -> Self {
+        let path = path.into();
+        let expected = (0, "", None);
+        Self { what: String::new(), method, path, headers: vec![], body: vec![], expected }
+    }
+
+    fn post(path: impl Into<String>, body: impl AsRef<[u8]>) -> Self {
+        let body = body.as_ref().to_vec();
+        let headers = vec![("content-type", "application/json".to_owned())];
+        Self { headers, body, ..Self::new("POST", path) }
+    }
+
+    fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// A field has a bad value, is missing or unknown.
+    fn field(self, field: &'static str) -> Self {
+        self.expect(422, "invalid-field", Some(field))
+    }
+
+    fn malformed(self) -> Self {
+        self.expect(400, "malformed-json", None)
+    }
+
+    fn expect(mut self, status: u16, code: &'static str, field: Option<&'static str>) -> Self {
+        self.expected = (status, code, field);
+        let body = String::from_utf8_lossy(&self.body).chars().take(120).collect::<String>();
+        self.what = format!("{} {} {:?} {body}", self.method, self.path, self.headers);
+        self
+    }
+
+    async fn send(&self, node: &StileProcess) -> Answer {
+        // By hand, since a client would not send some of these.
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        Pending::send(&node.address(), &head, &self.body).await.answer().await
+    }
+}
+
+/// A call's path and its body, as they would be right but for the parts that a test replaces.
+struct Call {
+    /// After the signer.
+    rest: &'static str,
+    prefix: &'static str,
+    /// `NAME` and the text of a good value, for each field that must be there.
+    fields: &'static [(&'static str, &'static str)],
+}
+
+const HOLD: &str = "\"01890000-0000-7000-8000-000000000000\"";
+const HASH: &str = "\"0x1111111111111111111111111111111111111111111111111111111111111111\"";
+
+/// Every call that takes a body.
+const CALLS: [Call; 5] = [
+    Call { prefix: "/api/v1/nonces", rest: "/allocate", fields: &[] },
+    Call {
+        prefix: "/api/v1/nonces",
+        rest: "/0/used",
+        fields: &[("holdId", HOLD), ("txHash", HASH)],
+    },
+    Call {
+        prefix: "/api/v1/nonces",
+        rest: "/0/recyclable",
+        fields: &[("holdId", HOLD), ("reason", "\"not sent\"")],
+    },
+    Call { prefix: "/api/v1/signers", rest: "/pause", fields: &[("reason", "\"maintenance\"")] },
+    Call { prefix: "/api/v1/signers", rest: "/resume", fields: &[] },
+];
+
+impl Call {
+    fn path(&self, signer: &str) -> String {
+        format!("{}/{signer}{}", self.prefix, self.rest)
+    }
+
+    /// A whole body in which one field is replaced, added, or (by `None`) left out.
+    fn body(&self, name: &str, value: Option<&str>) -> String {
+        let kept = self.fields.iter().filter(|(known, _)| *known != name);
+        let kept = kept.map(|(known, value)| format!("\"{known}\": {value}"));
+        let changed = value.map(|value| format!("\"{name}\": {value}"));
+        format!("{{{}}}", kept.chain(changed).collect::<Vec<_>>().join(", "))
+    }
+
+    fn good_body(&self) -> String {
+        self.body("", None)
+    }
+
+    fn takes(&self, field: &str) -> bool {
+        self.fields.iter().any(|(name, _)| *name == field)
+    }
+}
+
+/// Values that no `chainId` can have.
+const NO_CHAIN: [&str; 9] = [
+    "0",
+    "-1",
+    "1.5",
+    "\"31337\"",
+    "true",
+    "[]",
+    "{}",
+    "18446744073709551616",
+    "9223372036854775808",
+];
+
+/// What every call with a body refuses.
+fn bad_bodies() -> Vec<Bad> {
+    let mut bad = Vec::new();
+    for call in CALLS {
+        let path = || call.path(SIGNER);
+        let with = |name: &str, value: &str| call.body(name, Some(value));
+        for value in NO_CHAIN {
+            bad.push(Bad::post(path(), with("chainId", value)).field("chainId"));
+        }
+        bad.push(Bad::post(path(), with("chainId", "1")).expect(404, "unknown-signer", None));
+        bad.push(Bad::post(path(), with("unknown", "1")).field("unknown"));
+        bad.push(Bad::post(path(), with("chain_id", "1")).field("chain_id"));
+        let twice = "{\"chainId\": 31337, \"chainId\": 31337}";
+        bad.push(Bad::post(path(), twice).field("chainId"));
+        for (name, good) in call.fields {
+            bad.push(Bad::post(path(), call.body(name, None)).field(name));
+            for value in ["null", "1", "true", "[]", "{}", "\"\""] {
+                bad.push(Bad::post(path(), with(name, value)).field(name));
+            }
+            let twice = format!("{{\"{name}\": {good}, \"{name}\": {good}}}");
+            bad.push(Bad::post(path(), twice).field(name));
+        }
+        let whole = call.good_body();
+        for body in ["[]", "[null]", "null", "1", "\"text\"", "true", "[null, null, null]"] {
+            bad.push(Bad::post(path(), body).field("body"));
+        }
+        for body in
+            ["{", "}", "nonsense", "{\"chainId\": }", "{\"chainId\": 1e999}", " ", "\"\\ud800\""]
+        {
+            bad.push(Bad::post(path(), body).malformed());
+        }
+        bad.push(Bad::post(path(), format!("{whole} garbage")).malformed());
+        bad.push(Bad::post(path(), format!("{whole}{whole}")).malformed());
+        bad.push(Bad::post(path(), [whole.as_bytes(), &[0]].concat()).malformed());
+        bad.push(Bad::post(path(), b"{\"chainId\": \"\xff\"}").malformed());
+        let blank = vec![b' '; 1_000_000];
+        let large = [blank.as_slice(), whole.as_bytes()].concat();
+        bad.push(Bad::post(path(), large).expect(413, "body-too-large", None));
+        let unsupported = (415, "unsupported-media-type", None);
+        for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""] {
+            let call = Bad::post(path(), &whole).header("content-type", kind);
+            bad.push(call.expect(unsupported.0, unsupported.1, unsupported.2));
+        }
+        let mut untyped = Bad::post(path(), &whole);
+        untyped.headers.clear();
+        bad.push(untyped.expect(unsupported.0, unsupported.1, unsupported.2));
+        bad.extend(bad_values(&call));
+        bad.extend(bad_signers(|signer| Bad::post(call.path(signer), &whole)));
+        for method in ["GET", "PUT", "DELETE", "PATCH"] {
+            bad.push(Bad::new(method, path()).expect(405, "method-not-allowed", None));
+        }
+    }
+    bad
+}
+
+/// Values of the right type that make no sense.
+fn bad_values(call: &Call) -> Vec<Bad> {
+    let mut bad = Vec::new();
+    let mut refuse = |name: &'static str, value: &str| {
+        if call.takes(name) {
+            let body = call.body(name, Some(&format!("\"{value}\"")));
+            bad.push(Bad::post(call.path(SIGNER), body).field(name));
+        }
+    };
+    let hash = hash(0x11);
+    for value in
+        [&hash[..64], &hash[2..], &format!("{hash}00"), &format!("0x{}", &hash[..64]), "0xzz"]
+    {
+        refuse("txHash", value);
+    }
+    for value in [
+        "1",
+        "not-a-uuid",
+        "01890000-0000-7000-8000-00000000000",
+        "01890000-0000-7000-8000-00000000000g",
+    ] {
+        refuse("holdId", value);
+    }
+    for value in [" ", "\\t\\n", "a\\u0000b", &"x".repeat(1025), &"\u{20ac}".repeat(342)] {
+        refuse("reason", value);
+    }
+    if call.takes("holdId") {
+        let bad_nonces = [
+            "-1",
+            "+1",
+            "1.5",
+            "abc",
+            "0x1",
+            "%20",
+            "9223372036854775808",
+            "99999999999999999999",
+            "%ff",
+        ];
+        for nonce in bad_nonces {
+            let path = call.path(SIGNER).replace("/0/", &format!("/{nonce}/"));
+            bad.push(Bad::post(path, call.good_body()).field("nonce"));
+        }
+        let unknown = Bad::post(call.path(SIGNER), call.good_body());
+        bad.push(unknown.expect(404, "hold-not-found", None));
+    }
+    bad
+}
+
+/// What every call with a signer in its path refuses.
+fn bad_signers(call: impl Fn(&str) -> Bad) -> Vec<Bad> {
+    let mistyped = SIGNER.replace("f39F", "f39f");
+    let malformed = [
+        "0x12",
+        "nonsense",
+        &SIGNER[2..],
+        &format!("{SIGNER}00"),
+        &SIGNER.replace('9', "g"),
+        &mistyped,
+        "%00",
+        "%ff",
+    ];
+    let mut bad: Vec<Bad> = malformed.iter().map(|signer| call(signer).field("signer")).collect();
+    bad.push(call(&signer(9)).expect(404, "unknown-signer", None));
+    bad
+}
+
+fn bad_queries() -> Vec<Bad> {
+    let holds = |query: &str| Bad::new("GET", format!("/api/v1/nonces/{SIGNER}?{query}"));
+    let lane = |query: &str| Bad::new("GET", format!("/api/v1/signers/{SIGNER}?{query}"));
+    let lanes = |query: &str| Bad::new("GET", format!("/api/v1/signers?{query}"));
+    let mut bad = Vec::new();
+    for list in [&holds as &dyn Fn(&str) -> Bad, &lanes] {
+        for limit in ["0", "abc", "-1", "501", "1.5", "", "99999999999999999999"] {
+            bad.push(list(&format!("limit={limit}")).field("limit"));
+        }
+        for cursor in ["nonsense", "-1", "", "1:nonsense", "31337%3A0x12"] {
+            bad.push(list(&format!("cursor={cursor}")).field("cursor"));
+        }
+        bad.push(list("limit=1&limit=2").field("limit"));
+    }
+    for call in [&holds as &dyn Fn(&str) -> Bad, &lane, &lanes] {
+        for chain in ["0", "-1", "abc", "", "9223372036854775808"] {
+            bad.push(call(&format!("chainId={chain}")).field("chainId"));
+        }
+        bad.push(call("unknown=1").field("unknown"));
+    }
+    for status in ["held", "GONE", ""] {
+        bad.push(holds(&format!("status={status}")).field("status"));
+    }
+    for call in [&holds as &dyn Fn(&str) -> Bad, &lane] {
+        bad.push(call("chainId=1").expect(404, "unknown-signer", None));
+    }
+    bad.extend(bad_signers(|signer| Bad::new("GET", format!("/api/v1/nonces/{signer}"))));
+    bad.extend(bad_signers(|signer| Bad::new("GET", format!("/api/v1/signers/{signer}"))));
+    bad
+}
+
+fn bad_headers_and_paths() -> Vec<Bad> {
+    let mut bad = Vec::new();
+    for key in ["".to_owned(), "x".repeat(256), "caf\u{e9}".to_owned(), "a\tb".to_owned()] {
+        let call = Bad::post(format!("/api/v1/nonces/{SIGNER}/allocate"), "{}");
+        bad.push(call.header("idempotency-key", key).field("Idempotency-Key"));
+    }
+    for path in ["/nothing", "/api", "/api/v1", "/api/v1/nonces", "/api/v2/signers", "/health"] {
+        bad.push(Bad::new("GET", path).expect(404, "not-found", None));
+    }
+    let reads = ["/health/live", "/health/ready", "/metrics", "/openapi.json", "/api/v1/signers"];
+    for path in reads {
+        bad.push(Bad::post(path, "{}").expect(405, "method-not-allowed", None));
+    }
+    bad
+}
+
+#[tokio::test]
+async fn bad_input_is_refused_with_a_reason_and_nothing_is_written() {
+    let solo = Solo::start(&[SIGNER.to_owned()]).await;
+    // Something to harm: a hold, one given back, and an idempotency key.
+    let held = solo.node.allocate(SIGNER).await.ok();
+    let given_back = solo.node.allocate(SIGNER).await.ok();
+    solo.node.recyclable(&given_back, "not sent").await.ok();
+    let before = solo.dump();
+    let calls = [bad_bodies(), bad_queries(), bad_headers_and_paths()].concat_all();
+    assert!(calls.len() > 300, "{}", calls.len());
+    for call in calls {
+        let answer = call.send(&solo.node).await;
+        let what = &call.what;
+        let (status, code, field) = call.expected;
+        assert_eq!(
+            (answer.status, answer.problem().as_str()),
+            (status, code),
+            "{what}: {answer:?}"
+        );
+        let fields = answer.fields();
+        assert_eq!(fields.first().map(String::as_str), field, "{what}: {answer:?}");
+        if let Some(field) = field {
+            let detail = answer.json()["detail"].to_string();
+            assert!(detail.contains(field), "{what}: {answer:?}");
+        }
+        if status == 405 {
+            assert!(answer.header("allow").is_some(), "{what}: {answer:?}");
+        }
+        assert_eq!(solo.dump(), before, "{what}");
+    }
+    assert_eq!(solo.node.used(&held, &hash(1)).await.ok()["status"], "CONSUMED");
+    assert!(!solo.node.process.stderr().contains("ERROR"), "{}", solo.node.process.stderr());
+}
+
+/// Lists into one.
+trait ConcatAll<T> {
+    fn concat_all(self) -> Vec<T>;
+}
+
+impl<T, const N: usize> ConcatAll<T> for [Vec<T>; N] {
+    fn concat_all(self) -> Vec<T> {
+        self.into_iter().flatten().collect()
+    }
+}

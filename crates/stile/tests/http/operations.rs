@@ -1,0 +1,145 @@
+//! Health, metrics, the OpenAPI document.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use stile_engine::metrics::METRICS;
+use testkit::{Postgres, eventually};
+
+use crate::Solo;
+use crate::common::{NodeOptions, SIGNER, hash, signers};
+
+#[tokio::test]
+async fn a_node_is_live_without_its_database_and_ready_only_with_it() {
+    let mut postgres = Postgres::start(&[]).await;
+    let node = NodeOptions::postgres("a", &postgres.database().await, &signers(1)).start().await;
+    let ok = json!({ "status": "ok" });
+    assert_eq!(node.get("/health/live").await.ok(), ok);
+    assert_eq!(node.get("/health/ready").await.ok(), ok);
+    let hold = node.allocate(&signers(1)[0]).await.ok();
+
+    postgres.stop_immediate().await;
+    let unready = node.get("/health/ready").await;
+    assert_eq!((unready.status, unready.problem().as_str()), (503, "store-unavailable"));
+    assert_eq!(node.get("/health/live").await.ok(), ok);
+    for answer in [node.allocate(&signers(1)[0]).await, node.used(&hold, &hash(1)).await] {
+        assert_eq!((answer.status, answer.problem().as_str()), (503, "store-unavailable"));
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    assert!(node.metric("stile_store_errors_total").await > 0.0);
+
+    postgres.start_again().await;
+    eventually("the node to be ready again", async || {
+        (node.get("/health/ready").await.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(node.used(&hold, &hash(1)).await.ok()["status"], "CONSUMED");
+    assert_eq!(node.allocate(&signers(1)[0]).await.nonce(), 1);
+}
+
+/// A line of Prometheus' text format: its metric and its labels.
+fn parse(line: &str) -> Option<(&str, Vec<(String, String)>)> {
+    let (series, value) = line.rsplit_once(' ')?;
+    value.parse::<f64>().ok()?;
+    let Some((name, labels)) = series.split_once('{') else { return Some((series, vec![])) };
+    let labels = labels.strip_suffix("\"}")?.split("\",").map(|label| {
+        let (name, value) = label.split_once("=\"")?;
+        Some((name.to_owned(), value.to_owned()))
+    });
+    Some((name, labels.collect::<Option<_>>()?))
+}
+
+fn is_metric_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+#[tokio::test]
+async fn metrics_are_prometheus_text_with_every_metric_and_no_address() {
+    let solo = Solo::start(&[SIGNER.to_owned()]).await;
+    let hold = solo.node.allocate(SIGNER).await.ok();
+    solo.node.used(&hold, &hash(1)).await.ok();
+    solo.node.get(&format!("/api/v1/signers/{SIGNER}")).await.ok();
+    let page = eventually("every metric to be there", async || {
+        let answer = solo.node.get("/metrics").await;
+        assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4"));
+        let all =
+            METRICS.iter().all(|(name, _, _)| answer.text.contains(&format!("# TYPE {name} ")));
+        all.then_some(answer.text)
+    })
+    .await;
+    let mut declared = BTreeSet::new();
+    for line in page.lines().filter(|line| !line.is_empty()) {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let words: Vec<&str> = comment.splitn(3, ' ').collect();
+            let [kind, name, text] = words[..] else { panic!("{line}") };
+            match kind {
+                "HELP" => assert!(!text.is_empty(), "{line}"),
+                "TYPE" => assert!(["counter", "gauge", "histogram"].contains(&text), "{line}"),
+                _ => panic!("{line}"),
+            }
+            assert!(is_metric_name(name), "{line}");
+            declared.insert((name, kind));
+            continue;
+        }
+        let (name, labels) = parse(line).unwrap_or_else(|| panic!("not Prometheus text: {line}"));
+        let suffixes = ["_bucket", "_sum", "_count"];
+        let base = suffixes.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
+        let described =
+            |name| declared.contains(&(name, "TYPE")) && declared.contains(&(name, "HELP"));
+        assert!(described(name) || described(base), "without TYPE and HELP: {line}");
+        for (label, value) in labels {
+            assert!(is_metric_name(&label), "{line}");
+            assert!(!value.to_lowercase().contains("0x"), "an address in a label: {line}");
+        }
+    }
+    for (name, kind, text) in METRICS {
+        assert!(page.contains(&format!("# HELP {name} {text}\n")), "{name}");
+        let kind = format!("{kind:?}").to_lowercase();
+        assert!(page.contains(&format!("# TYPE {name} {kind}\n")), "{name}");
+    }
+    let unprefixed = SIGNER[2..].to_lowercase();
+    assert!(!page.to_lowercase().contains(&unprefixed), "an address");
+    assert_eq!(solo.node.metric("stile_allocate_total{result=\"fresh\"}").await, 1.0);
+    let used = "stile_mark_total{verdict=\"used\",result=\"done\"}";
+    assert_eq!(solo.node.metric(used).await, 1.0);
+}
+
+/// Every route there is; one that is added must be added here.
+const ROUTES: [(&str, &str); 11] = [
+    ("get", "/api/v1/nonces/{signer}"),
+    ("post", "/api/v1/nonces/{signer}/allocate"),
+    ("post", "/api/v1/nonces/{signer}/{nonce}/recyclable"),
+    ("post", "/api/v1/nonces/{signer}/{nonce}/used"),
+    ("get", "/api/v1/signers"),
+    ("get", "/api/v1/signers/{signer}"),
+    ("post", "/api/v1/signers/{signer}/pause"),
+    ("post", "/api/v1/signers/{signer}/resume"),
+    ("get", "/health/live"),
+    ("get", "/health/ready"),
+    ("get", "/metrics"),
+];
+
+#[tokio::test]
+async fn the_openapi_document_is_served_and_has_every_route() {
+    let solo = Solo::start(&[SIGNER.to_owned()]).await;
+    let served = solo.node.get("/openapi.json").await.ok();
+    assert_eq!(served, serde_json::to_value(stile_server::openapi()).unwrap());
+    let described: Vec<(&str, &str)> = served["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(|method| (method.as_str(), path.as_str()))
+        })
+        .collect();
+    let (described, routes): (BTreeSet<_>, BTreeSet<_>) =
+        (described.into_iter().collect(), ROUTES.into_iter().collect());
+    assert_eq!(described, routes);
+    for (method, path) in ROUTES {
+        let path = path.replace("{signer}", SIGNER).replace("{nonce}", "0");
+        let answer = solo.node.request(&method.to_uppercase(), &path).send().await.unwrap();
+        let code = crate::common::Answer::of(answer).await.unwrap();
+        assert!(!code.text.contains("urn:stile:error:not-found"), "{method} {path}");
+        assert_ne!(code.status, 405, "{method} {path}");
+    }
+}
