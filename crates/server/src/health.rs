@@ -7,10 +7,10 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use serde::Serialize;
+use stile_engine::NonceError;
 use utoipa::ToSchema;
 
 use crate::app::Shared;
-use crate::code::Code;
 use crate::problem::{Problem, ProblemBody};
 
 /// A balancer asks often and waits little.
@@ -44,14 +44,12 @@ pub(crate) async fn live() -> Json<Health> {
     )
 )]
 pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Problem> {
-    match tokio::time::timeout(PATIENCE, app.node.ready()).await {
-        Ok(Ok(())) => Ok(OK),
-        Ok(Err(error)) => Err(Problem::new(Code::StoreUnavailable, error.to_string())),
-        Err(_) => {
-            let detail = format!("the database did not answer within {PATIENCE:?}");
-            Err(Problem::new(Code::StoreUnavailable, detail))
-        }
-    }
+    let why = match tokio::time::timeout(PATIENCE, app.node.ready()).await {
+        Ok(Ok(())) => return Ok(OK),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("the database did not answer within {PATIENCE:?}"),
+    };
+    Err(NonceError::StoreUnavailable(why).into())
 }
 
 /// Metrics in Prometheus' text format.

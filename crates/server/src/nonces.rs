@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::app::Shared;
 use crate::extract::{self, Body, Parts};
-use crate::problem::{Problem, ProblemBody};
+use crate::problem::{Problem, Problems};
 
 /// Until API keys say who is asking, everybody is the same tenant.
 const TENANT: &str = "";
@@ -166,8 +166,7 @@ pub(crate) fn chain(chain: Option<Number>) -> Result<Option<ChainId>, Problem> {
     ),
     responses(
         (status = 200, description = "The hold", body = HoldView),
-        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
-        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn allocate(
@@ -194,8 +193,7 @@ pub(crate) async fn allocate(
     params(("signer" = String, Path), ("nonce" = u64, Path)),
     responses(
         (status = 200, description = "The hold, CONSUMED", body = HoldView),
-        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
-        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn used(
@@ -216,8 +214,7 @@ pub(crate) async fn used(
     params(("signer" = String, Path), ("nonce" = u64, Path)),
     responses(
         (status = 200, description = "The hold, RELEASED", body = HoldView),
-        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
-        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn recyclable(
@@ -235,12 +232,11 @@ pub(crate) async fn recyclable(
 
 /// List a signer's holds, lowest nonce first.
 #[utoipa::path(
-    get, path = "/api/v1/nonces/{signer}", tag = "nonces",
+    get, path = "/api/v1/nonces/{signer}", tag = "nonces", operation_id = "list_holds",
     params(("signer" = String, Path), HoldsQuery),
     responses(
         (status = 200, description = "A page of holds", body = HoldList),
-        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
-        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn list(

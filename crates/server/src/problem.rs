@@ -1,12 +1,14 @@
 //! RFC 9457 problem documents.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stile_engine::NonceError;
-use utoipa::ToSchema;
+use utoipa::openapi::{self, RefOr};
+use utoipa::{IntoResponses, ToSchema};
 
 use crate::code::Code;
 use crate::nonces::HoldView;
@@ -46,6 +48,25 @@ pub(crate) struct ProblemBody {
     /// The hold as it stands, where a mark contradicts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hold: Option<HoldView>,
+}
+
+/// What every call may answer besides what was asked for, for the OpenAPI document.
+pub(crate) struct Problems;
+
+impl IntoResponses for Problems {
+    fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+        let content = || {
+            let schema = openapi::Ref::from_schema_name("Problem");
+            openapi::ContentBuilder::new().schema(Some(schema)).build()
+        };
+        let answer = || {
+            openapi::ResponseBuilder::new()
+                .description("See the code")
+                .content("application/problem+json", content())
+                .build()
+        };
+        ["4XX", "5XX"].map(|status| (status.to_owned(), RefOr::T(answer()))).into()
+    }
 }
 
 /// One field at fault.

@@ -12,7 +12,7 @@ use crate::app::Shared;
 use crate::code::Code;
 use crate::extract::{self, Body, Parts};
 use crate::nonces::{self, Number};
-use crate::problem::{Problem, ProblemBody};
+use crate::problem::{Problem, Problems};
 
 /// A signer on a chain. Before its first use everything but its name is null.
 #[derive(Debug, Serialize, ToSchema)]
@@ -142,11 +142,11 @@ pub(crate) struct ResumeBody {
 
 /// List the signers that this server serves.
 #[utoipa::path(
-    get, path = "/api/v1/signers", tag = "signers", params(SignersQuery),
+    get, path = "/api/v1/signers", tag = "signers", operation_id = "list_signers",
+    params(SignersQuery),
     responses(
         (status = 200, description = "A page of signers", body = SignerList),
-        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
-        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn list(State(app): State<Shared>, uri: Uri) -> Result<Json<SignerList>, Problem> {
@@ -180,8 +180,7 @@ fn parse_cursor(text: &str) -> Result<Lane, Problem> {
     params(("signer" = String, Path), SignerQuery),
     responses(
         (status = 200, description = "The signer", body = SignerView),
-        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
-        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn show(
@@ -202,8 +201,7 @@ pub(crate) async fn show(
     params(("signer" = String, Path)),
     responses(
         (status = 200, description = "The signer, paused", body = SignerView),
-        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
-        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn pause(
@@ -224,8 +222,7 @@ pub(crate) async fn pause(
     params(("signer" = String, Path)),
     responses(
         (status = 200, description = "The signer, no longer paused", body = SignerView),
-        (status = "4XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
-        (status = "5XX", description = "See the code", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn resume(

@@ -157,6 +157,27 @@ pub struct Binding {
     pub holds: Vec<NewHold>,
 }
 
+impl Binding {
+    /// The planned nonces with the hold each one goes to.
+    pub(crate) fn planned(&self) -> impl Iterator<Item = (Nonce, &NewHold)> {
+        self.plan.nonces().zip(&self.holds)
+    }
+
+    /// The holds as they stand in the database once this has been committed.
+    pub(crate) fn written(&self, locked_until: Timestamp) -> Vec<Hold> {
+        let holds = self.planned().map(|(nonce, hold)| Hold {
+            id: hold.id,
+            lane: self.claim.lane,
+            nonce,
+            status: HoldStatus::Held,
+            locked_until,
+            tx_hash: None,
+            reason: None,
+        });
+        holds.collect()
+    }
+}
+
 /// How the lane's row moves when it is fenced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Advance {

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use stile_domain::{Hold, HoldStatus, Lane, Nonce, Timestamp};
+use stile_domain::{Hold, Lane, Timestamp};
 use uuid::Uuid;
 
 use super::fence::{FenceResult, Fenced, fence};
 use super::rows;
 use super::session::Sessions;
-use crate::{Advance, Binding, NewHold, Refusal, StoreError};
+use crate::{Advance, Binding, Refusal, StoreError};
 
 type Answers = HashMap<Lane, Result<Vec<Hold>, Refusal>>;
 
@@ -105,35 +105,9 @@ async fn attempt(
     }
     fenced.insert_keys(&passed, now).await?;
     fenced.insert_and_commit(&passed, now, hold_timeout).await?;
-    for binding in passed {
-        answers.insert(binding.claim.lane, Ok(written(binding, now, hold_timeout)?));
-    }
-    Ok(Attempt::Committed(answers))
-}
-
-/// The holds of a binding as they now stand in the database.
-fn written(
-    binding: &Binding,
-    now: Timestamp,
-    hold_timeout: Duration,
-) -> Result<Vec<Hold>, StoreError> {
     let locked_until = crate::open::after(now, hold_timeout)?;
-    Ok(planned(binding)
-        .map(|(nonce, hold)| Hold {
-            id: hold.id,
-            lane: binding.claim.lane,
-            nonce,
-            status: HoldStatus::Held,
-            locked_until,
-            tx_hash: None,
-            reason: None,
-        })
-        .collect())
-}
-
-/// The planned nonces with the hold each one goes to.
-fn planned(binding: &Binding) -> impl Iterator<Item = (Nonce, &NewHold)> {
-    binding.plan.nonces().zip(&binding.holds)
+    answers.extend(passed.iter().map(|b| (b.claim.lane, Ok(b.written(locked_until)))));
+    Ok(Attempt::Committed(answers))
 }
 
 impl Fenced {
@@ -205,7 +179,7 @@ impl Fenced {
         let mut holds = Vec::with_capacity(count);
         let mut tokens = Vec::with_capacity(count);
         for binding in bindings {
-            for (nonce, hold) in planned(binding).skip(binding.plan.reissued.len()) {
+            for (nonce, hold) in binding.planned().skip(binding.plan.reissued.len()) {
                 chains.push(rows::chain(binding.claim.lane));
                 signers.push(binding.claim.lane.signer.as_slice());
                 nonces.push(nonce.cast_signed());
@@ -228,7 +202,7 @@ impl Fenced {
     async fn insert_keys(&self, bindings: &[&Binding], now: Timestamp) -> Result<(), StoreError> {
         let keyed: Vec<_> = bindings
             .iter()
-            .flat_map(|b| planned(b).map(|(nonce, hold)| (b.claim.lane, nonce, hold)))
+            .flat_map(|b| b.planned().map(|(nonce, hold)| (b.claim.lane, nonce, hold)))
             .filter_map(|(lane, nonce, hold)| {
                 hold.key.as_ref().map(|key| (lane, nonce, hold.id, key))
             })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
-use stile_domain::{Hold, HoldStatus, Nonce, Released, Timestamp};
+use stile_domain::{Hold, Nonce, Released, Timestamp};
 
 use super::fence::{Fenced, fence};
 use super::rows;
@@ -50,29 +50,15 @@ pub(super) fn bind(
         for (nonce, hold) in (binding.plan.first..).zip(fresh) {
             fenced.insert(nonce, hold, locked_until)?;
         }
-        written(binding, locked_until)
+        let locked_until = Timestamp::from_microsecond(locked_until)
+            .map_err(|e| StoreError::Internal(format!("a time is out of range: {e}")))?;
+        Ok(binding.written(locked_until))
     });
     match part {
         Ok(holds) => Ok(Ok(holds)),
         Err(Stop::Refused(refusal)) => Ok(Err(refusal)),
         Err(Stop::Failed(error)) => Err(error),
     }
-}
-
-/// The holds of a binding as they now stand in the database.
-fn written(binding: &Binding, locked_until: i64) -> Result<Vec<Hold>, Stop> {
-    let locked_until = Timestamp::from_microsecond(locked_until)
-        .map_err(|e| StoreError::Internal(format!("a time is out of range: {e}")))?;
-    let holds = binding.plan.nonces().zip(&binding.holds).map(|(nonce, hold)| Hold {
-        id: hold.id,
-        lane: binding.claim.lane,
-        nonce,
-        status: HoldStatus::Held,
-        locked_until,
-        tx_hash: None,
-        reason: None,
-    });
-    Ok(holds.collect())
 }
 
 impl Fenced<'_> {
