@@ -126,7 +126,9 @@ async fn answer_repeated(core: &Core, part: &mut Part<'_>) {
             metrics::allocated("repeated", 1);
             call.answer(Ok(hold.clone()));
         } else if let Some(place) = first.get(key) {
-            open[*place].also.push(call.reply);
+            let joined = &mut open[*place].also;
+            joined.push(call.reply);
+            joined.extend(call.also);
         } else {
             first.insert(key.clone(), open.len());
             open.push(call);

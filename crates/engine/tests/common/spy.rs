@@ -179,6 +179,7 @@ impl Store for Spy {
         self.enter(lanes, false);
         self.acquires.pass().await;
         let answer = self.inner.acquire(holder, lanes, lease).await;
+        self.count("acquired");
         self.leave(lanes);
         answer
     }

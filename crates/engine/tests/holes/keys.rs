@@ -1,18 +1,25 @@
 //! Hole 15: idempotency keys of allocations.
 
+use std::sync::Arc;
+
+use futures::FutureExt;
 use futures::future::join_all;
+use stile_chain::BlockTag;
 use stile_domain::{B256, Hold, HoldStatus, Lane};
-use stile_engine::{Node, NonceError};
-use stile_store::AllocationKey;
+use stile_engine::{ChainQuery, Node, NonceError, Settings};
+use stile_store::{AllocationKey, StoreError};
+use testkit::eventually;
 
 use crate::common::{
-    Bench, LANE, accounted, in_clusters, in_every_setup, key, lane, ledger, on, status,
+    Bench, Chain, LANE, Lost, Spy, accounted, in_clusters, in_every_setup, key, lane, ledger, on,
+    status,
 };
 
 in_every_setup!(
     hole_15_a_key_answers_with_its_hold_as_it_stands,
     hole_15_two_tenants_do_not_share_keys,
     hole_15_a_commit_without_an_answer_is_found_by_its_key,
+    hole_15_calls_with_one_key_that_wait_for_a_lanes_start_are_all_answered,
 );
 
 in_clusters!(
@@ -64,10 +71,7 @@ async fn hole_15_a_key_served_elsewhere_while_the_lane_changed_hands_is_not_serv
     spy.acquires.close();
     let mut call = Box::pin(b.nonces().allocate_once(lane(LANE), key("shop", "order 7")));
     assert!(futures::poll!(&mut call).is_pending());
-    testkit::eventually("the second node to ask for the lane", async || {
-        (spy.calls("acquire") > 0).then_some(())
-    })
-    .await;
+    until_acquired(&spy, "acquire", 1).await;
     let hold = a.nonces().allocate_once(lane(LANE), key("shop", "order 7")).await.unwrap();
     a.shutdown().await;
     spy.acquires.open();
@@ -109,13 +113,39 @@ async fn hole_15_two_tenants_do_not_share_keys(bench: Bench) {
     assert_ne!(elsewhere.id, shop.id);
 }
 
+async fn hole_15_calls_with_one_key_that_wait_for_a_lanes_start_are_all_answered(bench: Bench) {
+    let (chain, spy) = (Arc::new(Chain::default()), Spy::on(bench.database.open()));
+    chain.hang(lane(LANE));
+    let settings =
+        Settings { chain_query: ChainQuery::Enabled(BlockTag::Latest), ..bench.settings("a") };
+    let node = Node::start(settings, Arc::clone(&spy) as _, Arc::clone(&chain) as _).await.unwrap();
+    let call = || {
+        let mut call = Box::pin(node.nonces().allocate_once(lane(LANE), key("shop", "order 7")));
+        assert!((&mut call).now_or_never().is_none());
+        call
+    };
+    // The first on its own, the others together behind it: all of them wait for the chain.
+    spy.acquires.close();
+    let mut calls = vec![call()];
+    until_acquired(&spy, "acquire", 1).await;
+    calls.extend((0..4).map(|_| call()));
+    spy.acquires.open();
+    until_acquired(&spy, "acquired", 2).await;
+    chain.answer(lane(LANE));
+    let holds: Vec<Hold> = join_all(calls).await.into_iter().map(|call| call.unwrap()).collect();
+    assert!(holds.iter().all(|hold| hold == &holds[0]), "{holds:?}");
+    accounted(&*bench.store, lane(LANE), 0, &holds[..1]).await;
+}
+
+async fn until_acquired(spy: &Spy, call: &'static str, count: usize) {
+    eventually("the lane to be asked for", async || (spy.calls(call) >= count).then_some(())).await;
+}
+
 async fn hole_15_a_commit_without_an_answer_is_found_by_its_key(bench: Bench) {
     let (node, spy) = bench.start_spied(bench.settings("a")).await;
     let first = node.nonces().allocate(lane(LANE)).await.unwrap();
-    spy.lose_next(crate::common::Lost::Answer);
-    spy.before_next_read_back(|| {
-        Box::pin(async { Some(stile_store::StoreError::Unavailable("away".into())) })
-    });
+    spy.lose_next(Lost::Answer);
+    spy.before_next_read_back(|| Box::pin(async { Some(StoreError::Unavailable("away".into())) }));
     let lost = node.nonces().allocate_once(lane(LANE), key("shop", "order 7")).await;
     assert!(matches!(lost, Err(NonceError::StoreUnavailable(_))), "{lost:?}");
     assert!(lost.unwrap_err().retry_after().is_some());

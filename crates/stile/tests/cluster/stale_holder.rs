@@ -18,56 +18,67 @@ async fn run_out(database: &Database, signer: &str) {
 }
 
 /// Hole 2: the lease runs out while its holder is stopped, another node takes the lanes and moves
-/// on, and the first one wakes up.
+/// on, the first one wakes up, and a write that it had sent before arrives only now.
 #[tokio::test]
 async fn hole_02_stale_holder_is_refused_and_counted() {
     let database = Database::new().await;
-    let options = |name| {
-        NodeOptions::postgres(name, &database.url, &signers(3))
-            .mode("basic")
+    let (proxy, through) = database.proxied().await;
+    let options = |name, url: &str| {
+        NodeOptions::postgres(name, url, &signers(4))
             .set("nonce.hold_timeout", "1h")
+            .set("store.statement_timeout", "30s")
     };
     // Once b holds a lane it has no reason to write before the test is over.
-    let (a, b) = (options("a").lease("2s", "500ms"), options("b").lease("1h", "20m"));
+    let a = options("a", &through).lease("4s", "1s");
+    let b = options("b", &database.url).lease("1h", "20m");
     let (a, b) = tokio::join!(a.start(), b.start());
-    let (moved, reissued, ran_out) = (signer(0), signer(1), signer(2));
-    for lane in signers(3) {
+    let [moved, late, ran_out, reissued] = [0, 1, 2, 3].map(signer);
+    for lane in signers(4) {
         assert_eq!(a.allocate(&lane).await.nonce(), 0);
     }
     let given_back = a.allocate(&reissued).await.ok();
     a.recyclable(&given_back, "not sent").await.ok();
-    database.stop_between_transactions(&a).await;
+    database.have_connections(&a, 4).await;
 
-    for lane in signers(3) {
+    // An allocation is written on the way to the database, and a is stopped.
+    let begun = a.metric("stile_worker_queue_wait_seconds_count").await;
+    proxy.freeze();
+    let late_call = a.allocate_later(&late).await;
+    eventually("the worker to have taken the call", async || {
+        let now = a.metric("stile_worker_queue_wait_seconds_count").await;
+        (now > begun).then_some(())
+    })
+    .await;
+    database.stop_between_transactions(&a).await;
+    for lane in signers(4) {
         eventually("b to take the lane because of its open holds", async || {
             (b.signer(&lane).await["ownerNode"] == "b").then_some(())
         })
         .await;
     }
-    assert!(b.metric("stile_lease_takeover_total{cause=\"expired\"}").await >= 3.0);
+    assert!(b.metric("stile_lease_takeover_total{cause=\"expired\"}").await >= 4.0);
     assert_eq!(b.allocate(&moved).await.nonce(), 1);
     database.stop_between_transactions(&b).await;
     run_out(&database, &ran_out).await;
     let before = database.dump().await;
 
-    let pending = [
-        a.allocate_later(&moved).await,
-        a.allocate_later(&reissued).await,
-        a.allocate_later(&moved).await,
-    ];
+    let waiting = [a.allocate_later(&moved).await, a.allocate_later(&reissued).await];
+    proxy.heal().await;
     a.process.signal(Signal::Cont);
-    for pending in pending {
-        let answer = pending.answer().await;
+    let answer = late_call.answer().await;
+    assert_eq!((answer.status, answer.problem().as_str()), (409, "fenced"), "{answer:?}");
+    for waiting in waiting {
+        let answer = waiting.answer().await;
         let code = answer.problem();
         assert!(answer.status == 409 && (code == "not-holder" || code == "fenced"), "{answer:?}");
         assert_eq!(answer.header("stile-owner-url"), Some(b.url()), "{answer:?}");
     }
     // By whichever comes first: an allocation, the renewal, the sweep.
     eventually("a refusal on every lane", async || {
-        (a.metric("stile_fence_reject_total").await >= 3.0).then_some(())
+        (a.metric("stile_fence_reject_total").await >= 4.0).then_some(())
     })
     .await;
-    assert_eq!(a.metric("stile_allocate_total{result=\"fresh\"}").await, 4.0, "none since");
+    assert_eq!(a.metric("stile_allocate_total{result=\"fresh\"}").await, 5.0, "none since");
     let ended = a.terminate().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("provided_token=1"), "{ended:?}");

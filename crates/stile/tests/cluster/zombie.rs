@@ -27,6 +27,8 @@ async fn restart_inside_the_lease(mode: &str) {
     for _ in 0..3 {
         nonces.push(successor.allocate(&signer(0)).await.nonce());
     }
+    // Stopped as well for a moment, so that whatever changes was changed by the zombie.
+    database.stop_between_transactions(&successor).await;
     // The zombie's plan for this lane still fits the cursor; only the token has changed.
     let unmoved = zombie.allocate_later(&signer(1)).await;
     let moved = zombie.allocate_later(&signer(0)).await;
@@ -40,6 +42,7 @@ async fn restart_inside_the_lease(mode: &str) {
         assert_eq!(answer.header("retry-after"), Some("1"));
     }
     assert_eq!(database.dump().await, before, "the zombie wrote nothing");
+    successor.process.signal(Signal::Cont);
 
     zombie
         .process

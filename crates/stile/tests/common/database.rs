@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use rusqlite::types::ValueRef;
-use testkit::{Postgres, Signal, eventually};
+use testkit::{Postgres, Signal, TcpProxy, eventually};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::StileProcess;
@@ -27,6 +27,15 @@ impl Database {
     /// A new one on the server that the tests of this binary share.
     pub(crate) async fn new() -> Self {
         Self { url: Postgres::shared().await.database().await }
+    }
+
+    /// A way to it on which the test may hold things up.
+    pub(crate) async fn proxied(&self) -> (TcpProxy, String) {
+        let (before, after) = self.url.split_once('@').expect("user@host");
+        let (host, database) = after.split_once('/').expect("host/database");
+        let proxy = TcpProxy::start(host.parse().expect("an address")).await;
+        let through = format!("{before}@{}/{database}", proxy.addr());
+        (proxy, through)
     }
 
     pub(crate) async fn connect(&self) -> Client {
@@ -56,6 +65,21 @@ impl Database {
             write_table(&mut dump, table, &rows);
         }
         dump
+    }
+
+    /// Makes a node open so many connections, so that it has them when they are needed at once.
+    pub(crate) async fn have_connections(&self, node: &StileProcess, count: usize) {
+        let sessions = format!(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+             AND application_name = '{}'",
+            node.id()
+        );
+        eventually("enough connections", async || {
+            let reads = std::iter::repeat_with(|| node.get("/api/v1/signers")).take(count * 4);
+            futures::future::join_all(reads).await;
+            (self.rows(&sessions).await.len() >= count).then_some(())
+        })
+        .await;
     }
 
     /// Stops a node while it has no transaction under way, so that it keeps no row locked.

@@ -21,6 +21,7 @@ async fn a_node_is_live_without_its_database_and_ready_only_with_it() {
     postgres.stop_immediate().await;
     let unready = node.get("/health/ready").await;
     assert_eq!((unready.status, unready.problem().as_str()), (503, "store-unavailable"));
+    assert_eq!(unready.header("retry-after"), Some("1"));
     assert_eq!(node.get("/health/live").await.ok(), ok);
     for answer in [node.allocate(&signers(1)[0]).await, node.used(&hold, &hash(1)).await] {
         assert_eq!((answer.status, answer.problem().as_str()), (503, "store-unavailable"));
@@ -135,6 +136,7 @@ async fn the_openapi_document_is_served_and_has_every_route() {
     let (described, routes): (BTreeSet<_>, BTreeSet<_>) =
         (described.into_iter().collect(), ROUTES.into_iter().collect());
     assert_eq!(described, routes);
+    assert_eq!(operation_ids(&served).len(), ROUTES.len(), "a name of its own for each");
     for (method, path) in ROUTES {
         let path = path.replace("{signer}", SIGNER).replace("{nonce}", "0");
         let answer = solo.node.request(&method.to_uppercase(), &path).send().await.unwrap();
@@ -142,4 +144,10 @@ async fn the_openapi_document_is_served_and_has_every_route() {
         assert!(!code.text.contains("urn:stile:error:not-found"), "{method} {path}");
         assert_ne!(code.status, 405, "{method} {path}");
     }
+}
+
+fn operation_ids(document: &serde_json::Value) -> BTreeSet<&str> {
+    let paths = document["paths"].as_object().unwrap().values();
+    let calls = paths.flat_map(|methods| methods.as_object().unwrap().values());
+    calls.filter_map(|call| call["operationId"].as_str()).collect()
 }

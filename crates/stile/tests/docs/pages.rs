@@ -1,0 +1,41 @@
+//! Generated pages, error codes, the README's example.
+
+use std::collections::HashSet;
+
+use stile_server::code::Code;
+
+use crate::read;
+
+#[test]
+fn generated_pages_are_what_the_code_says() {
+    let openapi = stile_server::openapi().to_pretty_json().unwrap() + "\n";
+    for (page, name, generated) in [
+        ("docs/errors.md", "errors", stile_server::code::reference_markdown()),
+        ("docs/metrics.md", "metrics", stile_engine::metrics::reference_markdown()),
+        ("docs/openapi.json", "openapi", openapi),
+    ] {
+        let differs = read(page) != generated;
+        assert!(!differs, "{page} is out of date; run: cargo run -- reference {name} > {page}");
+    }
+}
+
+#[test]
+fn error_codes_are_unique_and_say_what_to_do() {
+    let mut codes = HashSet::new();
+    for code in Code::ALL {
+        let text = code.text();
+        assert!(codes.insert(text), "{text} is there twice");
+        let plain = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+        assert!(plain && !text.is_empty(), "{text}");
+        assert!(!code.title().is_empty() && !code.hint().is_empty(), "{text}");
+        assert!(code.status().is_client_error() || code.status().is_server_error(), "{text}");
+    }
+}
+
+#[test]
+fn the_readme_shows_the_example_that_is_compiled() {
+    let readme = read("README.md");
+    let (_, after) = readme.split_once("```rust\n").expect("a ```rust block in README.md");
+    let (shown, _) = after.split_once("\n```").expect("the end of the ```rust block");
+    assert_eq!(shown.trim_end(), read("crates/stile/examples/embed.rs").trim_end());
+}
