@@ -7,6 +7,8 @@
 //! What is deliberately absent: retries that hide a broken endpoint, and any knowledge of lanes'
 //! leases or of the store.
 
+#![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
+
 mod address;
 mod json_rpc;
 mod nonces;

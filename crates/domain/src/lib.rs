@@ -13,6 +13,8 @@
 //! | [`reuse`] | when a released nonce may be given out again |
 //! | [`plan`] | which nonces a batch of requests gets |
 
+#![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
+
 pub mod address;
 pub mod hold;
 pub mod lane;

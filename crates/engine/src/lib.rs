@@ -35,6 +35,8 @@
 //! What is deliberately absent: SQL, and trust in time. A lease in memory says that trying is
 //! worth while; whether a write is valid is decided by the lane's row.
 
+#![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
+
 mod allocate;
 pub mod component;
 mod core;

@@ -16,6 +16,8 @@
 //! What is deliberately absent: rules about nonces. A handler parses, calls the engine, and shows
 //! what it got.
 
+#![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
+
 pub mod app;
 pub mod code;
 pub mod directory;

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use stile_chain::{BlockTag, EndpointError, JsonRpcNonces, NonceSource};
 use stile_domain::ChainId;
 use stile_engine::{ChainQuery, Node, NonceComponent, Settings};
 use stile_store::{OpenOptions, StoreError};
+
+use crate::wiring::default_open_options;
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
@@ -90,12 +91,8 @@ impl StileBuilder {
     /// Opens the store, brings its schema up to date, and starts.
     pub async fn start(self) -> Result<Stile, StileError> {
         let store = stile_store::open(OpenOptions {
-            url: self.store_url,
-            pool_size: 20,
-            statement_timeout: Duration::from_secs(5),
-            lock_timeout: Duration::from_secs(3),
             lease: self.settings.lease.duration,
-            serve: true,
+            ..default_open_options(&self.store_url, true)
         })?;
         store.migrate().await?;
         let chain = match self.source {

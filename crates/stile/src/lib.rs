@@ -16,6 +16,8 @@
 //! | [`wiring`] | from configuration to running parts |
 //! | [`cli`] | the commands of the binary |
 
+#![warn(missing_docs)]
+
 pub mod cli;
 pub mod config;
 pub mod facade;

@@ -73,6 +73,13 @@ pub fn open_options(config: &Config, serve: bool) -> OpenOptions {
     }
 }
 
+/// How to open a store of which nothing is said but where it is.
+pub fn default_open_options(url: &str, serve: bool) -> OpenOptions {
+    let mut config = Config::default();
+    config.store.url = url.into();
+    open_options(&config, serve)
+}
+
 fn chains(config: &Config) -> Result<Vec<(ChainId, Vec<String>)>, WiringError> {
     let chains = config.chains.iter().map(|chain| {
         let id = ChainId::new(chain.id).map_err(|e| WiringError(format!("chain.id: {e}")))?;

@@ -31,6 +31,8 @@
 //! call and no signature inside a transaction. No session state, so that a pooler between Stile
 //! and PostgreSQL does no harm.
 
+#![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
+
 mod error;
 mod mark_rules;
 mod open;

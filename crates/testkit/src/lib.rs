@@ -31,6 +31,7 @@
 //!
 //! Deliberately absent: mocks, and any knowledge of what `stile` is. Its binary is given by path.
 
+#![warn(missing_docs)]
 #![allow(
     clippy::unwrap_used,
     reason = "a launcher that fails ends the test; there is no caller that could go on"

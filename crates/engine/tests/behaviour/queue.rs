@@ -8,6 +8,8 @@ use futures::FutureExt;
 use futures::future::join_all;
 use stile_domain::{Hold, Lane};
 use stile_engine::{Node, NonceError, RejectPolicy, Settings};
+use testkit::DEADLINE;
+use tokio::time::timeout;
 
 use crate::common::{
     Bench, LANE, Spy, accounted, in_every_setup, lane, lanes_of_one_worker, on, on_both_stores,
@@ -166,7 +168,8 @@ async fn a_caller_that_waits_is_refused_in_the_end(bench: Bench) {
     let (first, call) = standing_still(&node, &spy).await;
     let waiting: Vec<_> = (0..4).map(|_| begin(&node, lane(LANE))).collect();
     let since = Instant::now();
-    assert_full(node.nonces().allocate(lane(LANE)).await);
+    let refused = timeout(DEADLINE, node.nonces().allocate(lane(LANE))).await;
+    assert_full(refused.expect("an answer in the end"));
     assert!(since.elapsed() >= patience, "refused after {:?}", since.elapsed());
     spy.binds.open();
     let mut holds = vec![first, call.await.unwrap()];
@@ -177,7 +180,7 @@ async fn a_caller_that_waits_is_refused_in_the_end(bench: Bench) {
 }
 
 async fn a_caller_that_waits_is_served_when_there_is_room(bench: Bench) {
-    let (node, spy) = fill(&bench, RejectPolicy::CallerWaits(testkit::DEADLINE)).await;
+    let (node, spy) = fill(&bench, RejectPolicy::CallerWaits(DEADLINE)).await;
     let (first, call) = standing_still(&node, &spy).await;
     // More than there is room for: all of them wait.
     let waiting: Vec<_> = (0..10).map(|_| begin(&node, lane(LANE))).collect();

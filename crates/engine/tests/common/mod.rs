@@ -57,7 +57,11 @@ macro_rules! on {
             use stile_engine::Mode;
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name(crate::common::Bench::$store($mode).await).await;
+                let test = async {
+                    super::$name(crate::common::Bench::$store($mode).await).await;
+                };
+                // So that a call without an answer is a failure, not a wait without an end.
+                tokio::time::timeout(testkit::DEADLINE * 2, test).await.expect("an end");
             })*
         }
     };

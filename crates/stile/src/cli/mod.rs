@@ -1,11 +1,5 @@
 //! The commands of the binary. Data goes to standard output, logs and progress to standard error.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command line tool prints; everything else in the workspace logs"
-)]
-
 mod bench;
 mod config;
 mod dev;

@@ -1,6 +1,7 @@
 //! What the log says, and what it never says.
 
 use serde_json::{Value, json};
+use stile_domain::Timestamp;
 
 use crate::Place;
 use crate::common::{NodeOptions, SIGNER, StileProcess, hash};
@@ -39,10 +40,9 @@ async fn json_logs_carry_the_lane_the_node_and_the_token() {
     let of = |line: &Value| json!([line["signer"], line["chain"], line["node"]]);
     let acquired = find(&lines, "lane acquired");
     assert_eq!((of(acquired), &acquired["token"]), (lane.clone(), &json!(1)));
-    let expires_at = node.signer(SIGNER).await["expiresAt"].clone();
-    let (logged, expires_at) =
-        (acquired["expires_at"].as_str().unwrap(), expires_at.as_str().unwrap());
-    assert!(logged.ends_with('Z') && logged <= expires_at, "{logged} {expires_at}");
+    let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+    let expires_at = &node.signer(SIGNER).await["expiresAt"];
+    assert!(time(&acquired["expires_at"]) <= time(expires_at), "{acquired} {expires_at}");
     let written = find(&lines, "fenced write");
     assert_eq!((of(written), &written["token"]), (lane.clone(), &json!(1)));
     assert_eq!((&written["op"], &written["level"]), (&json!("allocate"), &json!("DEBUG")));

@@ -5,9 +5,9 @@
 
 use testkit::{Anvil, AnvilOptions, DEADLINE, Signal, eventually};
 
-use crate::common::{Database, NodeOptions, signer, signers};
+use crate::common::{Database, Finished, NodeOptions, signer, signers};
 
-/// The holds at these nonces have outlived their time.
+/// The holds on this lane have outlived their time.
 async fn run_out(database: &Database, signer: &str) {
     let digits = signer.trim_start_matches("0x");
     let sql = format!(
@@ -135,7 +135,7 @@ async fn hole_02_every_write_of_a_process_that_believes_in_its_lease_is_refused(
     stale.process.signal(Signal::Term);
     let refusal = |line: &str| line.contains("op=\"release\"") && line.contains("provided_token=1");
     stale.process.wait_for_line(refusal, DEADLINE).await;
-    let ended = crate::common::Finished::of(&stale.process).await;
+    let ended = Finished::of(&stale.process).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("leases given back node=n lanes=0"), "{ended:?}");
     assert_eq!(database.dump().await, before);

@@ -43,7 +43,12 @@ impl NodeOptions {
             further_chains: Vec::new(),
             environment: Vec::new(),
         };
-        options.set("node.id", id).set("store.url", store_url).set("cluster.not_holder", "reject")
+        options
+            .set("node.id", id)
+            .set("store.url", store_url)
+            // However many tests run at once, their nodes share one server's connections.
+            .set_literal("store.pool_size", "6")
+            .set("cluster.not_holder", "reject")
     }
 
     /// Sets a key to a text; the last setting wins.
@@ -137,6 +142,8 @@ impl NodeOptions {
             let ended =
                 eventually("the node to be ready", async || match node.process.try_exit() {
                     Some(_) => Some(true),
+                    // Somebody else may be answering on this port, until ours says that it does.
+                    None if !node.process.stderr().contains("serving; ") => None,
                     None => {
                         let answer = node.try_get("/health/ready").await;
                         answer.is_ok_and(|answer| answer.status == 200).then_some(false)

@@ -60,10 +60,11 @@ impl Bad {
 
 /// A call's path and its body, as they would be right but for the parts that a test replaces.
 struct Call {
-    /// After the signer.
-    rest: &'static str,
+    /// The path before the signer.
     prefix: &'static str,
-    /// `NAME` and the text of a good value, for each field that must be there.
+    /// The path after the signer.
+    rest: &'static str,
+    /// The fields that must be there, each with the text of a good value.
     fields: &'static [(&'static str, &'static str)],
 }
 
@@ -293,14 +294,12 @@ fn bad_headers_and_paths() -> Vec<Bad> {
 #[tokio::test]
 async fn bad_input_is_refused_with_a_reason_and_nothing_is_written() {
     let solo = Solo::start(&[SIGNER.to_owned()]).await;
-    // Something to harm: a hold, one given back, and an idempotency key.
+    // Something to harm: a hold, and one given back.
     let held = solo.node.allocate(SIGNER).await.ok();
     let given_back = solo.node.allocate(SIGNER).await.ok();
     solo.node.recyclable(&given_back, "not sent").await.ok();
     let before = solo.dump();
-    let calls = [bad_bodies(), bad_queries(), bad_headers_and_paths()].concat_all();
-    assert!(calls.len() > 300, "{}", calls.len());
-    for call in calls {
+    for call in [bad_bodies(), bad_queries(), bad_headers_and_paths()].into_iter().flatten() {
         let answer = call.send(&solo.node).await;
         let what = &call.what;
         let (status, code, field) = call.expected;
@@ -322,15 +321,4 @@ async fn bad_input_is_refused_with_a_reason_and_nothing_is_written() {
     }
     assert_eq!(solo.node.used(&held, &hash(1)).await.ok()["status"], "CONSUMED");
     assert!(!solo.node.process.stderr().contains("ERROR"), "{}", solo.node.process.stderr());
-}
-
-/// Lists into one.
-trait ConcatAll<T> {
-    fn concat_all(self) -> Vec<T>;
-}
-
-impl<T, const N: usize> ConcatAll<T> for [Vec<T>; N] {
-    fn concat_all(self) -> Vec<T> {
-        self.into_iter().flatten().collect()
-    }
 }

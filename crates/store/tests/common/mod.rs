@@ -14,7 +14,7 @@ mod database;
 mod nodes;
 mod raw;
 
-pub(crate) use blocking::{wait_until_blocked, wait_until_idle};
+pub(crate) use blocking::wait_until_blocked;
 pub(crate) use database::{Bench, Database, proxied};
 pub(crate) use nodes::{
     HOLD, LEASE, RUN_OUT, acquire, bind, binding, claim_at, fresh, give_back, held, hold_at, key,

@@ -100,3 +100,36 @@ async fn hole_15_reading_back_waits_for_a_commit_that_is_still_under_way() {
     committing.execute("COMMIT").await;
     assert_eq!(reading.await.unwrap().unwrap().len(), 1);
 }
+
+/// Calls wait for their turn before anything is sent. One whose caller has gone away by then must
+/// not be written later, when that caller has long been told that it was not.
+#[tokio::test]
+async fn hole_15_a_call_that_is_dropped_before_its_turn_is_never_written() {
+    const AT_ONCE: u32 = 4;
+    let bench = Bench::postgres().await;
+    let store = &*bench.store;
+    let (a, blocker, observer) = (node("a"), bench.raw().await, bench.raw().await);
+    let waits = claim_at(store, &a, lane(0), 0).await;
+    let mut busy = Vec::new();
+    for number in 1..=AT_ONCE {
+        busy.push(claim_at(store, &a, lane(number), 0).await);
+    }
+    blocker.execute("BEGIN; SELECT 1 FROM lane FOR UPDATE").await;
+    let writing = busy.into_iter().map(|claim| {
+        let store = Arc::clone(&bench.store);
+        tokio::spawn(async move { bind(&*store, fresh(claim, 0, 1)).await })
+    });
+    let writing: Vec<_> = writing.collect();
+    wait_until_blocked(&observer, AT_ONCE as usize).await;
+    let mut dropped = Box::pin(bind(store, fresh(waits, 0, 1)));
+    assert!(futures::poll!(&mut dropped).is_pending());
+    drop(dropped);
+    blocker.execute("COMMIT").await;
+    for written in writing {
+        written.await.unwrap().unwrap();
+    }
+
+    let next = bind(store, fresh(waits, 0, 1)).await.unwrap();
+    let of_lane = format!("SELECT owner_id FROM nonce WHERE {}", observer.of(lane(0)));
+    assert_eq!(observer.rows(&of_lane).await, [[next[0].id.to_string()]]);
+}

@@ -14,9 +14,10 @@ use stile_store::raw::{self, RawLimits};
 
 use super::Failure;
 use super::load::{self, Caller, Seen};
-use super::stores::{Databases, StoreKind, options};
+use super::stores::{Databases, StoreKind};
 use super::table::{Line, Raw, Report};
 use crate::cli::run::recorder;
+use crate::wiring::default_open_options;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AllocateArgs {
@@ -163,7 +164,7 @@ async fn start(url: &str, mode: Mode) -> Result<Node, Failure> {
     settings.mode = mode;
     // Nobody marks these holds; none of them is to run out within the measurement.
     settings.hold_timeout = Duration::from_secs(3600);
-    let store = stile_store::open(options(url, true))?;
+    let store = stile_store::open(default_open_options(url, true))?;
     Ok(Node::start(settings, store, Arc::new(JsonRpcNonces::new([])?)).await?)
 }
 

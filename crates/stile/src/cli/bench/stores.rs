@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use testkit::Postgres;
 
 use super::Failure;
+use crate::wiring::default_open_options;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum StoreKind {
@@ -59,15 +60,9 @@ impl Databases {
             Self::Private(server) => server.database().await,
             Self::Given(url) => url.clone(),
         };
-        let store = stile_store::open(options(&url, false))?;
+        let store = stile_store::open(default_open_options(&url, false))?;
         store.migrate().await?;
         store.close().await;
         Ok(url)
     }
-}
-
-pub(super) fn options(url: &str, serve: bool) -> stile_store::OpenOptions {
-    let mut config = crate::config::Config::default();
-    config.store.url = url.into();
-    crate::wiring::open_options(&config, serve)
 }
