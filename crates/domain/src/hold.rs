@@ -17,9 +17,9 @@ use crate::{Lane, Nonce};
 pub struct HoldId(pub Uuid);
 
 impl HoldId {
-    /// A new id; ids sort by the time they were made.
+    /// A new id. Random, because a rule has no clock to make it from.
     pub fn fresh() -> Self {
-        Self(Uuid::now_v7())
+        Self(Uuid::new_v4())
     }
 }
 

@@ -8,6 +8,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -74,7 +75,12 @@ fn run(connection: &Connection, waiting: &Receiver<Job>) {
         group.extend(waiting.try_iter().take(GROUP_LIMIT - 1));
         commit(connection, group);
     }
-    if let Err(error) = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+    // Only if nobody is in the way: to wait, it would hold the write lock, and whoever opens the
+    // file next would be kept out for as long.
+    let folded = connection
+        .busy_timeout(Duration::ZERO)
+        .and_then(|()| connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
+    if let Err(error) = folded {
         tracing::warn!(%error, "the log could not be folded back; the next start does it");
     }
 }

@@ -1,5 +1,7 @@
 //! URLs, and one server at a time.
 
+use std::time::Duration;
+
 use stile_store::{OpenOptions, StoreError, open};
 
 use crate::common::{Bench, Database, LEASE, held, lane, node};
@@ -52,4 +54,18 @@ async fn an_embedded_database_has_one_server_at_a_time() {
     server.close().await;
     drop(server);
     open(serving).expect("the lock ends with the server");
+}
+
+/// To wait for readers, folding the log back would hold the write lock and keep everybody out.
+#[tokio::test]
+async fn an_embedded_database_closes_without_waiting_for_readers() {
+    let bench = Bench::sqlite().await;
+    held(&*bench.store, &node("a"), lane(1), LEASE).await;
+    let reader = bench.raw().await;
+    reader.execute("BEGIN").await;
+    assert_eq!(reader.value("SELECT count(*) FROM lane").await, "1");
+    let closed = tokio::time::timeout(Duration::from_secs(4), bench.store.close()).await;
+    assert!(closed.is_ok(), "closing waits for somebody who reads");
+    held(&*bench.second(), &node("b"), lane(2), LEASE).await;
+    assert_eq!(reader.value("SELECT count(*) FROM lane").await, "1", "it still reads");
 }
