@@ -12,7 +12,6 @@ use crate::core::Core;
 use crate::dispatch::{Call, Dispatch};
 use crate::error::NonceError;
 use crate::mark::MarkCall;
-use crate::offers;
 use crate::with_nonce::{HandlerError, Sent, WithNonceError};
 
 /// Hands out the nonces of lanes, each exactly once, whatever node or mode serves the call.
@@ -76,9 +75,7 @@ impl NonceComponent {
         let mark = Mark { lane, nonce, hold, verdict };
         let hold = self.call(Call::Mark(MarkCall { mark, reply }), &mut answer).await?;
         if gives_back {
-            let core = Arc::clone(&self.core);
-            let offered = self.core.tasks.spawn(async move { core.refresh(lane).await });
-            let _ = tokio::time::timeout(offers::PATIENCE, offered).await;
+            self.core.refreshed(lane).await;
         }
         Ok(hold)
     }

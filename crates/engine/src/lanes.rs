@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use stile_domain::{Lane, Planner};
+use stile_domain::{Lane, Planner, Released};
 use stile_store::{Claim, FencingToken};
 
 use crate::allocate::Allocate;
@@ -42,6 +42,8 @@ pub(crate) struct Lease {
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     planner: Option<(FencingToken, Planner)>,
+    /// When what is on offer was looked up.
+    offered_as_of: Option<Instant>,
 }
 
 impl Work {
@@ -55,9 +57,26 @@ impl Work {
 
     pub(crate) fn plan_from(&mut self, claim: &Claim, planner: Planner) {
         self.planner = Some((claim.token(), planner));
+        self.offered_as_of = None;
     }
 
-    /// Gives out no released nonces until they are offered again.
+    /// Puts released nonces on offer, unless what is on offer was looked up later.
+    pub(crate) fn offer(
+        &mut self,
+        claim: &Claim,
+        as_of: Instant,
+        released: impl IntoIterator<Item = Released>,
+    ) {
+        if self.offered_as_of.is_some_and(|newer| newer > as_of) {
+            return;
+        }
+        if let Some(planner) = self.planner(claim) {
+            planner.offer(released);
+            self.offered_as_of = Some(as_of);
+        }
+    }
+
+    /// Gives out no released nonces until they are looked up again.
     pub(crate) fn withdraw(&mut self) {
         if let Some((_, planner)) = &mut self.planner {
             planner.offer([]);

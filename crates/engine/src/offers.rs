@@ -1,7 +1,7 @@
 //! Released nonces, on their way back to callers.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stile_domain::{Lane, Nonce, ReuseFate};
 use stile_store::{Claim, LaneSurvey, Refusal};
@@ -10,9 +10,10 @@ use tracing::{debug, info, warn};
 use crate::core::Core;
 use crate::lanes::Slot;
 use crate::metrics;
+use crate::settings::ChainQuery;
 
 /// The longest a caller waits for the chain to be asked about released nonces.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Core {
     /// Looks at one lane's released nonces now: asks the chain about them, then offers what may be
@@ -21,11 +22,12 @@ impl Core {
     pub(crate) async fn refresh(&self, lane: Lane) -> bool {
         let slot = self.lanes.slot(lane);
         let Some(claim) = slot.claim() else { return false };
+        let as_of = Instant::now();
         match self.store.survey(&[lane]).await {
             Ok(surveys) => match surveys.first() {
-                Some(survey) => self.settle_and_offer(&slot, claim, survey).await,
+                Some(survey) => self.settle_and_offer(&slot, claim, survey, as_of).await,
                 None => {
-                    slot.work.lock().await.withdraw();
+                    slot.work.lock().await.offer(&claim, as_of, []);
                     true
                 }
             },
@@ -33,6 +35,19 @@ impl Core {
                 metrics::store_failed("survey");
                 warn!(%error, signer = %lane.signer, "released nonces could not be looked at");
                 false
+            }
+        }
+    }
+
+    /// The same, waited for: for as long as the database takes, but not for a chain that hangs. It
+    /// goes on when the wait is given up.
+    pub(crate) async fn refreshed(self: &Arc<Self>, lane: Lane) -> bool {
+        let core = Arc::clone(self);
+        let looked = self.tasks.spawn(async move { core.refresh(lane).await });
+        match self.settings.chain_query {
+            ChainQuery::Disabled => looked.await.unwrap_or(false),
+            ChainQuery::Enabled(_) => {
+                matches!(tokio::time::timeout(PATIENCE, looked).await, Ok(Ok(true)))
             }
         }
     }
@@ -45,15 +60,17 @@ impl Core {
 
     /// Asks the chain about a lane's released and suspect nonces, consumes what it has seen, and
     /// offers what may be given out again. The question comes after the survey, so its answer is
-    /// younger than every release in it. `false`: the chain does not answer.
+    /// younger than every release in it. `as_of` is when the survey was asked for. `false`: the
+    /// chain does not answer.
     pub(crate) async fn settle_and_offer(
         &self,
         slot: &Slot,
         claim: Claim,
         survey: &LaneSurvey,
+        as_of: Instant,
     ) -> bool {
         if survey.released.is_empty() && survey.suspect.is_empty() {
-            slot.work.lock().await.withdraw();
+            slot.work.lock().await.offer(&claim, as_of, []);
             return true;
         }
         let lane = slot.lane();
@@ -73,10 +90,7 @@ impl Core {
             let fate = ReuseFate::of(released.nonce, latest, survey.highest_consumed, can_sign);
             fate == ReuseFate::Offer
         });
-        let mut work = slot.work.lock().await;
-        if let Some(planner) = work.planner(&claim) {
-            planner.offer(offered);
-        }
+        slot.work.lock().await.offer(&claim, as_of, offered);
         true
     }
 

@@ -12,7 +12,7 @@ use crate::allocate::{Allocate, allocate};
 use crate::core::Core;
 use crate::error::NonceError;
 use crate::lanes::Slot;
-use crate::{offers, start};
+use crate::start;
 
 /// Calls that may wait for one lane.
 const WAITING_LIMIT: usize = 10_000;
@@ -76,9 +76,7 @@ fn run(core: Arc<Core>, slot: Arc<Slot>, question: Question) -> BoxFuture<'stati
 /// Asks about released nonces. If the answer takes too long, nothing stays on offer and the calls
 /// get fresh ones; the answer counts when it comes.
 async fn look_again(core: &Arc<Core>, slot: &Slot) {
-    let (owned, lane) = (Arc::clone(core), slot.lane());
-    let looked = core.tasks.spawn(async move { owned.refresh(lane).await });
-    if !matches!(tokio::time::timeout(offers::PATIENCE, looked).await, Ok(Ok(true))) {
+    if !core.refreshed(slot.lane()).await {
         slot.work.lock().await.withdraw();
     }
 }

@@ -49,9 +49,11 @@ async fn sweep(core: &Core, asked: &mut HashMap<Lane, Asked>) {
     asked.retain(|lane, _| held.iter().any(|(slot, _)| slot.lane() == *lane));
     let (mut suspect, mut released) = (0, 0);
     for chunk in held.chunks(CHUNK) {
+        let mut as_of = Instant::now();
         let Some(surveys) = survey(core, chunk).await else { return };
         let surveys = if expire(core, chunk, &surveys).await {
             // What ran out is suspect or released now: look again.
+            as_of = Instant::now();
             let Some(again) = survey(core, chunk).await else { return };
             again
         } else {
@@ -72,7 +74,7 @@ async fn sweep(core: &Core, asked: &mut HashMap<Lane, Asked>) {
             .collect();
         futures::stream::iter(&due)
             .for_each_concurrent(CHAIN_READS, |(survey, slot, claim)| async move {
-                core.settle_and_offer(slot, *claim, survey).await;
+                core.settle_and_offer(slot, *claim, survey, as_of).await;
             })
             .await;
     }
