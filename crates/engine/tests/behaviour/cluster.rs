@@ -9,7 +9,7 @@ use stile_store::Owner;
 use testkit::eventually_within;
 
 use crate::common::{
-    Bench, Chain, LANE, accounted, in_clusters, lane, lease, on, until_status, view,
+    Bench, Chain, LANE, accounted, in_clusters, lane, lease, on, once_reachable, until_status, view,
 };
 
 in_clusters!(
@@ -76,7 +76,7 @@ async fn a_dead_nodes_lane_with_open_holds_is_taken_over_without_a_call(bench: B
     assert!(matches!(cut_off, Err(NonceError::StoreUnavailable(_))), "{cut_off:?}");
     proxy.heal().await;
     for _ in 0..5 {
-        let superseded = a.nonces().allocate(lane(LANE)).await;
+        let superseded = once_reachable(&a, lane(LANE)).await;
         assert!(
             matches!(superseded, Err(NonceError::NotHolder { .. } | NonceError::Fenced { .. })),
             "{superseded:?}"

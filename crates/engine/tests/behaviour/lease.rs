@@ -6,7 +6,8 @@ use stile_engine::{Node, NonceError, Settings};
 use testkit::eventually;
 
 use crate::common::{
-    Bench, Chain, LANE, accounted, in_clusters, lane, lease, lease_without_renewal, on, view,
+    Bench, Chain, LANE, accounted, in_clusters, lane, lease, lease_without_renewal, on,
+    once_reachable, view,
 };
 
 in_clusters!(
@@ -30,7 +31,7 @@ async fn a_node_cut_off_from_its_database_gives_out_nothing(bench: Bench) {
     .await;
     assert_eq!(second.nonce, 1);
     proxy.heal().await;
-    let refused = a.nonces().allocate(lane(LANE)).await.unwrap_err();
+    let refused = once_reachable(&a, lane(LANE)).await.unwrap_err();
     let NonceError::NotHolder { owner, .. } = refused else { panic!("{refused}") };
     assert_eq!(owner.node.0, "b");
     assert_eq!(view(&*bench.store, lane(LANE)).await.owner.node.0, "b");

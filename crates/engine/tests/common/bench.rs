@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stile_chain::{BlockTag, NonceSource};
-use stile_domain::{Address, ChainId, Lane, LeaseTerms};
-use stile_engine::{ChainQuery, Mode, Node, QueueSettings, RejectPolicy, Settings};
+use stile_domain::{Address, ChainId, Hold, Lane, LeaseTerms};
+use stile_engine::{ChainQuery, Mode, Node, NonceError, QueueSettings, RejectPolicy, Settings};
 use stile_store::{AllocationKey, Store};
+use testkit::eventually;
 
 use super::{Chain, Database, Spy};
 
@@ -100,6 +101,18 @@ impl Bench {
 
 async fn start(settings: Settings, store: Arc<dyn Store>, chain: Arc<dyn NonceSource>) -> Node {
     Node::start(settings, store, chain).await.expect("the node starts")
+}
+
+/// The first answer after the database was away. Connections that broke while nobody looked are
+/// only noticed when they are used, so it may take a few calls.
+pub(crate) async fn once_reachable(node: &Node, lane: Lane) -> Result<Hold, NonceError> {
+    eventually("the database to be found again", async || {
+        match node.nonces().allocate(lane).await {
+            Err(NonceError::StoreUnavailable(_)) => None,
+            answer => Some(answer),
+        }
+    })
+    .await
 }
 
 /// A lease of so many milliseconds, renewed well within it.

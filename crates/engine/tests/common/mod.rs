@@ -17,7 +17,8 @@ mod ledger;
 mod spy;
 
 pub(crate) use bench::{
-    Bench, LANE, QUEUE, key, lane, lanes_of_one_worker, lease, lease_without_renewal, queue,
+    Bench, LANE, QUEUE, key, lane, lanes_of_one_worker, lease, lease_without_renewal,
+    once_reachable, queue,
 };
 pub(crate) use chain::{Chain, lane_of};
 pub(crate) use database::{Database, proxied};

@@ -1,6 +1,6 @@
 //! A server that is away or silent.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use stile_domain::{HeldExpiry, HoldId, Holder};
@@ -62,10 +62,9 @@ async fn a_server_that_is_away_is_said_to_be_and_used_again_when_it_is_back() {
 
     proxy.cut().await;
     for (name, call) in reads(&*store).into_iter().chain(writes(&*store, &a, claim)) {
-        let began = Instant::now();
-        let answer = call.await;
+        let answer = tokio::time::timeout(testkit::DEADLINE, call).await;
+        let answer = answer.unwrap_or_else(|_| panic!("{name} hangs"));
         assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{name}: {answer:?}");
-        assert!(began.elapsed() < Duration::from_secs(5), "{name}: {:?}", began.elapsed());
     }
     assert_eq!(bench.raw().await.dump().await, before);
 
@@ -86,15 +85,13 @@ async fn a_server_that_does_not_answer_is_given_up_on() {
     }
 
     proxy.freeze();
-    let began = Instant::now();
-    let limit = Duration::from_secs(10);
+    let limit = testkit::DEADLINE;
     let calls: Vec<_> = reads(&*store).into_iter().chain(writes(&*store, &a, claim)).collect();
     let answers = calls.into_iter().map(async |(name, call)| {
         let answer = tokio::time::timeout(limit, call).await;
         (name, answer.unwrap_or_else(|_| panic!("{name} hangs")))
     });
     let answers = join_all(answers).await;
-    assert!(began.elapsed() < limit, "{:?}", began.elapsed());
     for (name, answer) in answers {
         let read = reads(&*store).iter().any(|(read, _)| *read == name);
         match answer {
