@@ -1,7 +1,8 @@
 //! The address behind a private key.
 
-use alloy::signers::local::PrivateKeySigner;
 use stile_domain::Address;
+
+use crate::{LocalSigner, TxSigner};
 
 /// A text that is not a private key. It says nothing of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -10,8 +11,7 @@ pub struct KeyError;
 
 /// The address that a private key, given in hexadecimal, signs for. The key is not kept.
 pub fn address_of_key(key: &str) -> Result<Address, KeyError> {
-    let signer: PrivateKeySigner = key.trim().parse().map_err(|_| KeyError)?;
-    Ok(signer.address())
+    Ok(LocalSigner::from_key(key)?.address())
 }
 
 #[cfg(test)]

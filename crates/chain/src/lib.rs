@@ -1,18 +1,70 @@
-//! The only JSON-RPC in Stile.
+//! The only JSON-RPC in Stile, and the only signatures.
 //!
-//! This version asks one thing of a chain: how many transactions an account has made
-//! ([`NonceSource`]). That is where a new lane's cursor starts, and the evidence that settles
-//! nonces whose callers went silent or gave them back.
+//! ```text
+//!  Chains ── one per chain ──→ ChainPool ── one per URL ──→ endpoint ──→ HTTP or WebSocket
+//!                                 │  looks at all of them, follows one
+//!                                 └──→ View: blocks and receipts as the followed one tells them
+//! ```
 //!
-//! What is deliberately absent: retries that hide a broken endpoint, and any knowledge of lanes'
-//! leases or of the store.
+//! | file | what it is for |
+//! |---|---|
+//! | `chains` | all configured chains |
+//! | `pool` | the endpoints of a chain |
+//! | `look` | how they are, and which one is followed |
+//! | `view` | the chain as the followed endpoint sees it |
+//! | `endpoint` | one endpoint and what is known of it |
+//! | `target` | an endpoint's URL, and what of it may be shown |
+//! | `hints` | announcements of new heads |
+//! | `rpc` | questions and answers, over HTTP and WebSocket, with time limits |
+//! | `calls` | counting them |
+//! | `blocks`, `receipts` | what endpoints tell, checked |
+//! | `fees`, `estimate`, `send`, `known` | what is asked around a transaction |
+//! | `votes` | what the endpoints say about a block |
+//! | `classify` | what nodes mean by what they say: the only place that reads error texts |
+//! | `signer` | keys in this process, in key files, and elsewhere |
+//!
+//! Nothing that an endpoint says is trusted: an answer that cannot be, or is not to the question,
+//! is an error and never a panic. Nothing of an endpoint's URL is shown but host and port.
+//!
+//! What is deliberately absent: retries that hide a broken endpoint, any knowledge of lanes'
+//! leases or of the store, and tasks in the background, but for the one that reads a WebSocket.
 
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 mod address;
-mod json_rpc;
+mod blocks;
+mod calls;
+mod chains;
+mod classify;
+mod endpoint;
+mod estimate;
+mod fees;
+mod hints;
+mod known;
+mod look;
 mod nonces;
+mod pool;
+mod receipts;
+mod rpc;
+mod send;
+mod signer;
+mod target;
+mod view;
+mod votes;
 
 pub use address::{KeyError, address_of_key};
-pub use json_rpc::{EndpointError, JsonRpcNonces};
+pub use blocks::Block;
+pub use calls::CALL_METHODS;
+pub use chains::{Chains, PoolOptions};
+pub use classify::SendClass;
+pub use endpoint::EndpointStatus;
+pub use estimate::EstimateError;
 pub use nonces::{BlockTag, ChainError, NonceSource};
+pub use pool::ChainPool;
+pub use receipts::ReceiptAnswer;
+pub use send::{EndpointSaid, SendAnswer};
+pub use signer::{
+    KeystoreError, LocalSigner, RemoteSigner, SignError, SignedTx, TxSigner, UnsignedTx,
+};
+pub use target::EndpointError;
+pub use view::View;

@@ -12,26 +12,49 @@
 //! | [`hold`] | how a hold's status may change |
 //! | [`reuse`] | when a released nonce may be given out again |
 //! | [`plan`] | which nonces a batch of requests gets |
+//! | [`tx`] | how a managed transaction's state may change |
+//! | [`payload`] | what a transaction is to do, and when two requests are the same |
+//! | [`fees`] | what it pays |
+//! | [`wei`] | amounts as text |
+//! | [`receipt`] | what the chain says once it is mined |
+//! | [`headers`] | which blocks are canonical |
+//! | [`finality`] | when it is done |
 
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod address;
+pub mod fees;
+pub mod finality;
+pub mod headers;
 pub mod hold;
 pub mod lane;
 pub mod lease;
 pub mod node;
+pub mod payload;
 pub mod plan;
+pub mod receipt;
 pub mod reuse;
+pub mod tx;
+pub mod wei;
 
 pub use address::{AddressError, parse_address};
-pub use alloy_primitives::{Address, B256};
+pub use alloy_primitives::{Address, B256, Bytes, U256};
+pub use fees::{FeeQuote, Fees, gas_limit_for};
+pub use finality::{Finality, Heads, Votes};
+pub use headers::{Fit, Header, HeaderWindow};
 pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark};
 pub use jiff::Timestamp;
 pub use lane::{ChainId, Lane, LaneError};
 pub use lease::LeaseTerms;
 pub use node::{Holder, Incarnation, NodeId};
+pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
+pub use receipt::Receipt;
 pub use reuse::{Released, ReuseFate};
+pub use tx::{
+    EventKind, IllegalStep, Obstacle, Outcome, Standing, Step, SubState, Successor, TxId, TxState,
+    UnknownName,
+};
 
 /// A transaction count of an account.
 ///

@@ -11,7 +11,10 @@ use crate::{HoldId, MAX_NONCE, Nonce, Released};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planner {
     cursor: Nonce,
+    /// For whoever comes next.
     reusable: BTreeMap<Nonce, HoldId>,
+    /// For transactions that Stile sends itself.
+    kept: BTreeMap<Nonce, HoldId>,
 }
 
 /// The nonces planned for one batch of one lane. The commit must find the cursor at `first` and
@@ -37,7 +40,7 @@ impl Plan {
 impl Planner {
     /// A planner that starts where the lane row says.
     pub fn new(cursor: Nonce) -> Self {
-        Self { cursor, reusable: BTreeMap::new() }
+        Self { cursor, reusable: BTreeMap::new(), kept: BTreeMap::new() }
     }
 
     /// The next fresh nonce.
@@ -45,33 +48,61 @@ impl Planner {
         self.cursor
     }
 
-    /// How many released nonces may be given out again.
+    /// How many released nonces may be given to callers.
     pub fn on_offer(&self) -> usize {
         self.reusable.len()
     }
 
-    /// Replaces what may be given out again. What is at or above the cursor cannot have been
-    /// given out before and is ignored.
-    pub fn offer(&mut self, released: impl IntoIterator<Item = Released>) {
-        self.reusable = released
-            .into_iter()
-            .filter(|released| released.nonce < self.cursor)
-            .map(|released| (released.nonce, released.hold))
-            .collect();
+    /// How many released nonces may be given to transactions that Stile sends itself.
+    pub fn on_offer_for_stile(&self) -> usize {
+        self.reusable.len() + self.kept.len()
     }
 
-    /// Takes `count` nonces: released ones first, lowest first, then fresh ones. `None` if the
-    /// lane's nonces are used up, which no honest chain brings about.
+    /// Replaces what may be given out again, to anybody and to transactions of Stile's own. What is
+    /// at or above the cursor cannot have been given out before and is ignored.
+    pub fn offer(
+        &mut self,
+        anybody: impl IntoIterator<Item = Released>,
+        stile: impl IntoIterator<Item = Released>,
+    ) {
+        let below = |released: &Released| released.nonce < self.cursor;
+        let pair = |released: Released| (released.nonce, released.hold);
+        self.reusable = anybody.into_iter().filter(below).map(pair).collect();
+        self.kept = stile.into_iter().filter(below).map(pair).collect();
+    }
+
+    /// Takes `count` nonces for callers: released ones first, lowest first, then fresh ones. `None`
+    /// if the lane's nonces are used up, which no honest chain brings about.
     pub fn take(&mut self, count: usize) -> Option<Plan> {
-        let from_released = count.min(self.reusable.len());
+        self.plan(count, false)
+    }
+
+    /// Takes `count` nonces for transactions that Stile sends itself, in the same order.
+    pub fn take_for_stile(&mut self, count: usize) -> Option<Plan> {
+        self.plan(count, true)
+    }
+
+    fn plan(&mut self, count: usize, for_stile: bool) -> Option<Plan> {
+        let on_offer = if for_stile { self.on_offer_for_stile() } else { self.on_offer() };
+        let from_released = count.min(on_offer);
         let fresh = (count - from_released) as u64;
         let end = self.cursor.checked_add(fresh).filter(|end| *end <= MAX_NONCE)?;
-        let reissued = std::iter::from_fn(|| self.reusable.pop_first())
+        let reissued = std::iter::from_fn(|| self.lowest(for_stile))
             .take(from_released)
             .map(|(nonce, hold)| Released { nonce, hold })
             .collect();
         let first = std::mem::replace(&mut self.cursor, end);
         Some(Plan { reissued, first, fresh })
+    }
+
+    fn lowest(&mut self, for_stile: bool) -> Option<(Nonce, HoldId)> {
+        let kept = self.kept.first_key_value().filter(|_| for_stile).map(|(nonce, _)| *nonce);
+        let open = self.reusable.first_key_value().map(|(nonce, _)| *nonce);
+        match (kept, open) {
+            (Some(kept), Some(open)) if kept < open => self.kept.pop_first(),
+            (Some(_), None) => self.kept.pop_first(),
+            _ => self.reusable.pop_first(),
+        }
     }
 }
 
@@ -88,10 +119,19 @@ mod tests {
     #[test]
     fn released_nonces_come_first_lowest_first() {
         let mut planner = Planner::new(10);
-        planner.offer([released(7), released(3)]);
+        planner.offer([released(7), released(3)], []);
         let plan = planner.take(4).unwrap();
         assert_eq!(plan.nonces().collect::<Vec<_>>(), [3, 7, 10, 11]);
         assert_eq!(planner.cursor(), 12);
+    }
+
+    #[test]
+    fn what_is_kept_for_stile_goes_to_nobody_else() {
+        let mut planner = Planner::new(10);
+        planner.offer([released(7)], [released(3), released(8)]);
+        assert_eq!(planner.clone().take(3).unwrap().nonces().collect::<Vec<_>>(), [7, 10, 11]);
+        let plan = planner.take_for_stile(4).unwrap();
+        assert_eq!(plan.nonces().collect::<Vec<_>>(), [3, 7, 8, 10]);
     }
 
     #[test]
@@ -121,7 +161,7 @@ mod tests {
                     out.remove(nonce);
                 }
                 let still_free: Vec<Nonce> = (0..planner.cursor()).filter(|n| !out.contains(n)).collect();
-                planner.offer(still_free.into_iter().map(released));
+                planner.offer(still_free.into_iter().map(released), []);
             }
         }
     }

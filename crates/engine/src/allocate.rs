@@ -32,6 +32,8 @@ pub(crate) struct Allocate {
     pub(crate) reply: Reply,
     /// Whether the lane's released nonces have been looked at since this call came.
     pub(crate) looked: bool,
+    /// Whether it has let transactions go first that wait for their signatures.
+    pub(crate) stepped_aside: bool,
     /// Others who asked under the same key while this one waited.
     also: Vec<Reply>,
 }
@@ -40,7 +42,7 @@ pub(crate) type Reply = oneshot::Sender<Result<Hold, NonceError>>;
 
 impl Allocate {
     pub(crate) fn new(lane: Lane, key: Option<AllocationKey>, reply: Reply) -> Self {
-        Self { lane, key, reply, looked: false, also: Vec::new() }
+        Self { lane, key, reply, looked: false, stepped_aside: false, also: Vec::new() }
     }
 
     /// Answers. `false` if nobody was there any more to hear it.
@@ -90,6 +92,7 @@ pub(crate) async fn allocate(core: &Arc<Core>, calls: Vec<Allocate>) {
         if parts.is_empty() {
             return;
         }
+        step_aside(core, &mut parts);
         lease(core, &mut parts).await;
         look_again(core, &mut parts);
         commit(core, &mut parts).await;
@@ -135,6 +138,22 @@ async fn answer_repeated(core: &Core, part: &mut Part<'_>) {
         }
     }
     part.calls = open;
+}
+
+/// Sets calls aside, once, for transactions whose signatures have been in vain because of calls
+/// like these.
+fn step_aside(core: &Arc<Core>, parts: &mut [Part<'_>]) {
+    for part in parts {
+        if *part.slot.reserved.borrow() {
+            let calls = std::mem::take(&mut part.calls);
+            let (stay, aside): (Vec<_>, Vec<_>) =
+                calls.into_iter().partition(|call| call.stepped_aside);
+            part.calls = stay;
+            if !aside.is_empty() {
+                park::park(core, part.slot, Question::Signatures, aside);
+            }
+        }
+    }
 }
 
 /// Makes sure that each part has a trusted lease and a planner filled under it; answers those that
@@ -305,7 +324,7 @@ fn refused(core: &Core, part: &mut Part<'_>, claim: Claim, refusal: Refusal) {
             }
         }
         Refusal::Paused(reason) => part.fail(&NonceError::LanePaused { lane, reason }),
-        Refusal::CursorMoved | Refusal::RowLost => {}
+        Refusal::CursorMoved | Refusal::RowLost | Refusal::OthersWait => {}
         Refusal::Inconsistent(why) => {
             tracing::error!(signer = %lane.signer, chain = %lane.chain, why,
                             "the nonce ledger contradicts the lane's cursor");

@@ -75,6 +75,7 @@ impl NonceComponent {
         let mark = Mark { lane, nonce, hold, verdict };
         let hold = self.call(Call::Mark(MarkCall { mark, reply }), &mut answer).await?;
         if gives_back {
+            self.core.lanes.slot(lane).gave_back();
             self.core.refreshed(lane).await;
         }
         Ok(hold)

@@ -1,11 +1,13 @@
 //! What every part of the engine shares.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stile_chain::{BlockTag, ChainError, NonceSource};
-use stile_domain::{Holder, Lane, Nonce};
+use stile_chain::{BlockTag, ChainError, NonceSource, TxSigner};
+use stile_domain::{Address, Holder, Lane, Nonce};
 use stile_store::{Acquisition, Claim, HeldLane, Owner, Store, StoreError, Takeover};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
@@ -14,6 +16,7 @@ use crate::lanes::{Lanes, Slot};
 use crate::metrics;
 use crate::orphans::Orphans;
 use crate::settings::{ChainQuery, Settings};
+use crate::tx;
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -25,6 +28,16 @@ pub(crate) struct Core {
     pub(crate) orphans: Orphans,
     /// Work that must be finished before the process may end, whoever has stopped waiting for it.
     pub(crate) tasks: TaskTracker,
+    /// Who signs for which account.
+    pub(crate) signers: HashMap<Address, Arc<dyn TxSigner>>,
+    /// The chains that transactions go to, and what is open on them.
+    pub(crate) tracks: tx::Tracks,
+    /// Where changes of transactions are written down.
+    pub(crate) recorder: tx::Recorder,
+    /// Work that decides such changes; the recorder outlives it.
+    pub(crate) producers: TaskTracker,
+    /// Rises with every commit that adds to the stream of events.
+    pub(crate) events: watch::Sender<u64>,
     /// Cancelled when no more calls are taken.
     pub(crate) stopping: CancellationToken,
 }
@@ -40,7 +53,10 @@ impl Core {
     }
 
     /// Asks the database for lanes. Answers in the lanes' order and remembers what it got.
-    pub(crate) async fn acquire(&self, lanes: &[Lane]) -> Result<Vec<Acquisition>, StoreError> {
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        lanes: &[Lane],
+    ) -> Result<Vec<Acquisition>, StoreError> {
         let until = self.trust_from_now();
         let mut answers = self.store.acquire(&self.holder, lanes, self.lease()).await;
         if matches!(answers, Err(StoreError::CommitUnknown(_))) {
@@ -51,10 +67,14 @@ impl Core {
             metrics::lease_acquired("error");
             metrics::store_failed("acquire");
         })?;
+        let mut taken = Vec::new();
         for (lane, answer) in lanes.iter().zip(&answers) {
             let slot = self.lanes.slot(*lane);
             match answer {
-                Acquisition::Held(held) => self.remember(&slot, held, until),
+                Acquisition::Held(held) => {
+                    self.remember(&slot, held, until);
+                    taken.extend((held.takeover == Takeover::Taken).then_some(*lane));
+                }
                 Acquisition::Other(owner) => {
                     metrics::lease_acquired("other");
                     if let Some(claim) = slot.claim() {
@@ -63,6 +83,7 @@ impl Core {
                 }
             }
         }
+        tx::adopt(self, taken);
         Ok(answers)
     }
 
@@ -97,6 +118,7 @@ impl Core {
         warn!(%signer, %chain, %node, op, provided_token, token, owner = %owner.node,
               "write refused: the lane has a newer token");
         let known = slot.drop_claim(claim);
+        tx::give_up(self, slot.lane());
         let namesake =
             owner.node == self.holder.node && owner.incarnation != self.holder.incarnation;
         if known && namesake {

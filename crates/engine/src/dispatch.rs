@@ -10,6 +10,7 @@ use crate::error::NonceError;
 use crate::mark::{MarkCall, mark};
 use crate::queue::Queues;
 use crate::settings::Mode;
+use crate::tx::{SendCall, admit};
 
 /// A call on its way. It owns what it needs: once it is under way, a caller that goes away does
 /// not cut it short.
@@ -17,6 +18,8 @@ use crate::settings::Mode;
 pub(crate) enum Call {
     Allocate(Allocate),
     Mark(MarkCall),
+    /// Transactions of one lane, in order.
+    Send(Lane, Vec<SendCall>),
 }
 
 impl Call {
@@ -24,6 +27,7 @@ impl Call {
         match self {
             Self::Allocate(call) => call.lane,
             Self::Mark(call) => call.mark.lane,
+            Self::Send(lane, _) => *lane,
         }
     }
 }
@@ -61,15 +65,17 @@ impl Dispatch {
     }
 }
 
-/// Serves calls together: one commit for the marks, one for the allocations.
+/// Serves calls together: one commit for the marks, one for the allocations,
+/// one for each lane's transactions.
 pub(crate) async fn serve(core: &Arc<Core>, calls: Vec<Call>) {
     let mut allocations = Vec::with_capacity(calls.len());
-    let mut marks = Vec::new();
+    let (mut marks, mut sends) = (Vec::new(), Vec::new());
     for call in calls {
         match call {
             Call::Allocate(call) => allocations.push(call),
             Call::Mark(call) => marks.push(call),
+            Call::Send(_, calls) => sends.extend(calls),
         }
     }
-    futures::join!(mark(core, marks), allocate(core, allocations));
+    futures::join!(mark(core, marks), allocate(core, allocations), admit(core, sends));
 }

@@ -8,6 +8,7 @@ use tracing::{error, info, warn};
 
 use crate::core::Core;
 use crate::metrics;
+use crate::tx;
 
 /// How often expired lanes are looked for. With this, a dead node's lanes are taken within two
 /// seconds of their expiry.
@@ -17,7 +18,7 @@ const TAKEOVER_INTERVAL: Duration = Duration::from_secs(1);
 const TAKEOVER_CHUNK: u32 = 500;
 
 /// At start: takes the lanes that this node's last incarnation left behind.
-pub(crate) async fn take_own(core: &Core) -> Result<(), stile_store::StoreError> {
+pub(crate) async fn take_own(core: &Arc<Core>) -> Result<(), stile_store::StoreError> {
     let until = core.trust_from_now();
     let taken = core.store.take_own(&core.holder, core.lease()).await?;
     metrics::taken_over("restart", taken.len());
@@ -39,7 +40,7 @@ pub(crate) async fn run(core: Arc<Core>) {
     }
 }
 
-pub(crate) async fn renew(core: &Core) {
+pub(crate) async fn renew(core: &Arc<Core>) {
     let held = core.lanes.held();
     metrics::lanes_held(held.len());
     if held.is_empty() {
@@ -83,10 +84,14 @@ pub(crate) async fn renew(core: &Core) {
     }
 }
 
-async fn take_over(core: &Core) {
+async fn take_over(core: &Arc<Core>) {
     loop {
         let until = core.trust_from_now();
-        match core.store.take_expired(&core.holder, core.lease(), TAKEOVER_CHUNK).await {
+        match core
+            .store
+            .take_expired(&core.holder, core.lease(), TAKEOVER_CHUNK, core.settings.tx.reorg_window)
+            .await
+        {
             Ok(taken) => {
                 metrics::taken_over("expired", taken.len());
                 remember(core, &taken, until);
@@ -103,14 +108,15 @@ async fn take_over(core: &Core) {
     }
 }
 
-fn remember(core: &Core, taken: &[HeldLane], until: std::time::Instant) {
+fn remember(core: &Arc<Core>, taken: &[HeldLane], until: std::time::Instant) {
     for held in taken {
         core.remember(&core.lanes.slot(held.claim.lane()), held, until);
     }
+    tx::adopt(core, taken.iter().map(|held| held.claim.lane()).collect());
 }
 
 /// At the end: gives every lane back, so that others need not wait for the leases to run out.
-pub(crate) async fn release_all(core: &Core) {
+pub(crate) async fn release_all(core: &Arc<Core>) {
     let held = core.lanes.held();
     let claims: Vec<Claim> = held.iter().map(|(_, claim)| *claim).collect();
     if claims.is_empty() {

@@ -5,11 +5,13 @@
 //! planner, belongs to whoever is committing for the lane and is locked for as long as that takes.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use stile_domain::{Lane, Planner, Released};
 use stile_store::{Claim, FencingToken};
+use tokio::sync::watch;
 
 use crate::allocate::Allocate;
 
@@ -28,6 +30,19 @@ pub(crate) struct Slot {
     pub(crate) parked: Mutex<Option<Vec<Allocate>>>,
     /// Locked by whoever commits for the lane.
     pub(crate) work: tokio::sync::Mutex<Work>,
+    /// Transactions wait for their nonces, as far as is known; the store has the last word.
+    waiting: AtomicBool,
+    /// Somebody should look at what waits.
+    pub(crate) woken: AtomicBool,
+    /// Somebody does.
+    pub(crate) binding: AtomicBool,
+    /// How often nonces were given back here, and how many of those the lane has been looked at
+    /// after.
+    given_back: AtomicU64,
+    looked_at: AtomicU64,
+    /// Signatures for the lane's next nonces are being waited for, and have been in vain before:
+    /// nobody else takes nonces until they are there.
+    pub(crate) reserved: watch::Sender<bool>,
 }
 
 /// A lease as far as this node knows.
@@ -65,13 +80,14 @@ impl Work {
         &mut self,
         claim: &Claim,
         as_of: Instant,
-        released: impl IntoIterator<Item = Released>,
+        anybody: Vec<Released>,
+        stile: Vec<Released>,
     ) {
         if self.offered_as_of.is_some_and(|newer| newer > as_of) {
             return;
         }
         if let Some(planner) = self.planner(claim) {
-            planner.offer(released);
+            planner.offer(anybody, stile);
             self.offered_as_of = Some(as_of);
         }
     }
@@ -79,8 +95,13 @@ impl Work {
     /// Gives out no released nonces until they are looked up again.
     pub(crate) fn withdraw(&mut self) {
         if let Some((_, planner)) = &mut self.planner {
-            planner.offer([]);
+            planner.offer([], []);
         }
+    }
+
+    /// Whether released nonces have been looked up since the planner was filled.
+    pub(crate) fn is_looked_up(&self) -> bool {
+        self.offered_as_of.is_some()
     }
 
     /// Forgets everything; the database is read again before the next plan.
@@ -92,6 +113,35 @@ impl Work {
 impl Slot {
     pub(crate) fn lane(&self) -> Lane {
         self.lane
+    }
+
+    /// Whether older transactions wait, which no new one may overtake.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_waiting(&self, waiting: bool) {
+        self.waiting.store(waiting, Ordering::SeqCst);
+    }
+
+    /// A nonce was given back: it is not on offer before the chain has been asked about it.
+    pub(crate) fn gave_back(&self) {
+        self.given_back.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many were given back, for [`Self::looked`].
+    pub(crate) fn given_back(&self) -> u64 {
+        self.given_back.load(Ordering::SeqCst)
+    }
+
+    /// The lane was looked at after so many had been given back.
+    pub(crate) fn looked(&self, given_back: u64) {
+        self.looked_at.fetch_max(given_back, Ordering::SeqCst);
+    }
+
+    /// Whether something was given back that nobody has looked at yet.
+    pub(crate) fn has_unlooked(&self) -> bool {
+        self.given_back() > self.looked_at.load(Ordering::SeqCst)
     }
 
     fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
@@ -148,6 +198,13 @@ impl Lanes {
                 lease: Mutex::default(),
                 parked: Mutex::default(),
                 work: tokio::sync::Mutex::default(),
+                // Until the store has been asked.
+                waiting: AtomicBool::new(true),
+                woken: AtomicBool::default(),
+                binding: AtomicBool::default(),
+                given_back: AtomicU64::default(),
+                looked_at: AtomicU64::default(),
+                reserved: watch::Sender::new(false),
             })
         });
         Arc::clone(slot)

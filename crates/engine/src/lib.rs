@@ -31,6 +31,7 @@
 //! | `offers` | released nonces, on their way back to callers |
 //! | `orphans` | holds whose caller never heard of them |
 //! | `metrics` | names and labels |
+//! | [`tx`] | managed transactions |
 //!
 //! What is deliberately absent: SQL, and trust in time. A lease in memory says that trying is
 //! worth while; whether a write is valid is decided by the lane's row.
@@ -54,10 +55,15 @@ mod queue;
 pub mod settings;
 mod start;
 mod sweeper;
+pub mod tx;
 pub mod with_nonce;
 
 pub use component::NonceComponent;
 pub use error::NonceError;
 pub use node::Node;
 pub use settings::{ChainQuery, Mode, QueueSettings, RejectPolicy, Settings};
+pub use tx::component::{Accepted, Confirmations, Transactions, TxRequest};
+pub use tx::confirmations::BlockRef;
+pub use tx::error::TxError;
+pub use tx::settings::{Managed, TxSettings};
 pub use with_nonce::{HandlerError, Sent, WithNonceError};

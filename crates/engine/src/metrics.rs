@@ -7,6 +7,7 @@ use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 use std::time::Duration;
+use stile_domain::ChainId;
 
 /// Every metric: name, kind and what it counts. The reference page is made from it.
 pub const METRICS: &[(&str, Kind, &str)] = &[
@@ -53,6 +54,58 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (COMMIT_SECONDS, Kind::Histogram, "Seconds one commit took, by operation"),
     (STORE_ERRORS, Kind::Counter, "Store calls that failed, by operation"),
     (CHAIN_READS, Kind::Counter, "Transaction counts asked of the chain, by result: ok, error"),
+    (TX_ACCEPT, Kind::Counter, "Transactions handed over, by result: new, repeated, refused"),
+    (
+        TX_SUBMIT,
+        Kind::Counter,
+        "Signed transactions sent, by what the endpoints made of it (result): accepted, known, \
+         nonce-too-low, nonce-too-high, underpriced, replacement-underpriced, insufficient-funds, rejected, transient",
+    ),
+    (
+        TX_RESUBMIT,
+        Kind::Counter,
+        "Stored bytes sent again, by cause: stale (not mined for long), retry (not taken the last time)",
+    ),
+    (
+        TX_IN_FLIGHT,
+        Kind::Gauge,
+        "Transactions of this node's lanes that are bound and not in a block, by chain",
+    ),
+    (
+        TX_FIRST_SENT,
+        Kind::Histogram,
+        "Seconds from handing over to the first chain node that has it",
+    ),
+    (TX_MINED, Kind::Histogram, "Seconds from handing over to a canonical block"),
+    (TX_FINAL, Kind::Histogram, "Seconds from handing over to the finality asked for"),
+    (
+        RECEIPT_CHECK,
+        Kind::Counter,
+        "Receipts asked for by themselves, by result: found, not_found, side_block, error",
+    ),
+    (
+        RECEIPT_BACKLOG,
+        Kind::Gauge,
+        "Transactions whose receipt is due to be asked for by itself, by chain",
+    ),
+    (NEW_FORK, Kind::Counter, "Lists of confirmations that a reorganisation replaced"),
+    (REORG, Kind::Counter, "Reorganisations followed"),
+    (REORG_DEPTH, Kind::Histogram, "Blocks that a reorganisation replaced"),
+    (FOLLOW_ERRORS, Kind::Counter, "Passes over a chain that could not be finished"),
+    (
+        DISPUTED,
+        Kind::Counter,
+        "Times nothing was confirmed because endpoints are on different forks",
+    ),
+    (HEAD, Kind::Gauge, "Height of the newest block followed, by chain"),
+    (SIGN_ERRORS, Kind::Counter, "Signatures that a signer outside this process did not give"),
+    (SIGNED_IN_VAIN, Kind::Counter, "Signatures thrown away unsent because the lane had moved on"),
+    (
+        CHAIN_CALLS,
+        Kind::Counter,
+        "JSON-RPC calls made, by method and result: ok, error, timeout; each call of a batch counts",
+    ),
+    (CHAIN_CALL_SECONDS, Kind::Histogram, "Seconds a JSON-RPC call took, by method"),
 ];
 
 /// What kind of metric it is.
@@ -85,6 +138,25 @@ const COMMIT_SIZE: &str = "stile_commit_batch_size";
 const COMMIT_SECONDS: &str = "stile_commit_seconds";
 const STORE_ERRORS: &str = "stile_store_errors_total";
 const CHAIN_READS: &str = "stile_chain_nonce_reads_total";
+const TX_ACCEPT: &str = "stile_tx_accept_total";
+const TX_SUBMIT: &str = "stile_tx_submit_total";
+const TX_RESUBMIT: &str = "stile_tx_resubmit_total";
+const TX_IN_FLIGHT: &str = "stile_tx_in_flight";
+const TX_FIRST_SENT: &str = "stile_tx_first_sent_seconds";
+const TX_MINED: &str = "stile_tx_mined_seconds";
+const TX_FINAL: &str = "stile_tx_final_seconds";
+const RECEIPT_CHECK: &str = "stile_receipt_check_total";
+const RECEIPT_BACKLOG: &str = "stile_receipt_backlog";
+const NEW_FORK: &str = "stile_confirmations_new_fork_total";
+const REORG: &str = "stile_reorg_total";
+const REORG_DEPTH: &str = "stile_reorg_depth_size";
+const FOLLOW_ERRORS: &str = "stile_follow_errors_total";
+const DISPUTED: &str = "stile_confirmations_disputed_total";
+const HEAD: &str = "stile_chain_head";
+const SIGN_ERRORS: &str = "stile_sign_errors_total";
+const SIGNED_IN_VAIN: &str = "stile_signed_in_vain_total";
+const CHAIN_CALLS: &str = "stile_chain_calls_total";
+const CHAIN_CALL_SECONDS: &str = "stile_chain_call_seconds";
 
 /// Tells the recorder what each metric means, and starts every counter at zero: it is there before
 /// it first rises, and the first rise is seen as one.
@@ -109,7 +181,22 @@ pub fn describe() {
             counter!(MARK, "verdict" => verdict, "result" => result).absolute(0);
         }
     }
-    for name in [DUPLICATE_NODE, HOLDS_SETTLED, HOLDS_ORPHANED] {
+    for method in stile_chain::CALL_METHODS {
+        for result in ["ok", "error", "timeout"] {
+            counter!(CHAIN_CALLS, "method" => *method, "result" => result).absolute(0);
+        }
+    }
+    for name in [
+        DUPLICATE_NODE,
+        HOLDS_SETTLED,
+        HOLDS_ORPHANED,
+        NEW_FORK,
+        REORG,
+        FOLLOW_ERRORS,
+        DISPUTED,
+        SIGN_ERRORS,
+        SIGNED_IN_VAIN,
+    ] {
         counter!(name).absolute(0);
     }
 }
@@ -119,7 +206,11 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
     (LEASE_ACQUIRE, "result", &["taken", "kept", "other", "error"]),
     (LEASE_RENEW, "result", &["renewed", "skipped", "fenced", "error"]),
     (LEASE_TAKEOVER, "cause", &["expired", "restart"]),
-    (FENCE_REJECT, "op", &["allocate", "start", "expire", "settle", "renew", "release"]),
+    (
+        FENCE_REJECT,
+        "op",
+        &["allocate", "bind", "expire", "record", "release", "renew", "send", "settle", "start"],
+    ),
     (HOLDS_EXPIRED, "became", &["suspect", "released"]),
     (ALLOCATE, "result", &["fresh", "reissued", "repeated", "refused"]),
     (QUEUE_REJECT, "policy", &["fail-fast", "caller-waits"]),
@@ -127,20 +218,47 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
         STORE_ERRORS,
         "op",
         &[
+            "accept",
             "acquire",
             "allocate",
             "allocated_under",
+            "bind",
+            "done_above",
             "expire",
             "mark",
+            "open_txs",
+            "record",
             "release",
             "renew",
+            "save_headers",
+            "send",
             "settle",
             "start",
             "survey",
             "take_expired",
+            "txs_by_request",
+            "waiting",
         ],
     ),
     (CHAIN_READS, "result", &["ok", "error"]),
+    (TX_ACCEPT, "result", &["new", "repeated", "refused"]),
+    (
+        TX_SUBMIT,
+        "result",
+        &[
+            "accepted",
+            "known",
+            "nonce-too-low",
+            "nonce-too-high",
+            "underpriced",
+            "replacement-underpriced",
+            "insufficient-funds",
+            "rejected",
+            "transient",
+        ],
+    ),
+    (TX_RESUBMIT, "cause", &["stale", "retry"]),
+    (RECEIPT_CHECK, "result", &["found", "not_found", "side_block", "error"]),
 ];
 
 pub(crate) fn lease_acquired(result: &'static str) {
@@ -216,6 +334,71 @@ pub(crate) fn store_failed(op: &'static str) {
 
 pub(crate) fn chain_read(result: &'static str) {
     counter!(CHAIN_READS, "result" => result).increment(1);
+}
+
+pub(crate) fn accepted(result: &'static str) {
+    counter!(TX_ACCEPT, "result" => result).increment(1);
+}
+
+pub(crate) fn submitted(result: &'static str) {
+    counter!(TX_SUBMIT, "result" => result).increment(1);
+}
+
+pub(crate) fn resubmitted(stale: bool) {
+    counter!(TX_RESUBMIT, "cause" => if stale { "stale" } else { "retry" }).increment(1);
+}
+
+pub(crate) fn in_flight(chain: ChainId, count: usize) {
+    gauge!(TX_IN_FLIGHT, "chain" => chain.to_string()).set(count as f64);
+}
+
+pub(crate) fn first_sent(after: Duration) {
+    histogram!(TX_FIRST_SENT).record(after);
+}
+
+pub(crate) fn mined(after: Duration) {
+    histogram!(TX_MINED).record(after);
+}
+
+pub(crate) fn confirmed(after: Duration) {
+    histogram!(TX_FINAL).record(after);
+}
+
+pub(crate) fn receipt_checked(result: &'static str, count: usize) {
+    counter!(RECEIPT_CHECK, "result" => result).increment(count as u64);
+}
+
+pub(crate) fn receipt_backlog(chain: ChainId, count: usize) {
+    gauge!(RECEIPT_BACKLOG, "chain" => chain.to_string()).set(count as f64);
+}
+
+pub(crate) fn new_fork() {
+    counter!(NEW_FORK).increment(1);
+}
+
+pub(crate) fn reorganised(depth: usize) {
+    counter!(REORG).increment(1);
+    histogram!(REORG_DEPTH).record(depth as f64);
+}
+
+pub(crate) fn follow_failed() {
+    counter!(FOLLOW_ERRORS).increment(1);
+}
+
+pub(crate) fn disputed() {
+    counter!(DISPUTED).increment(1);
+}
+
+pub(crate) fn head(chain: ChainId, height: u64) {
+    gauge!(HEAD, "chain" => chain.to_string()).set(height as f64);
+}
+
+pub(crate) fn sign_failed() {
+    counter!(SIGN_ERRORS).increment(1);
+}
+
+pub(crate) fn signed_in_vain(count: usize) {
+    counter!(SIGNED_IN_VAIN).increment(count as u64);
 }
 
 /// The reference page of metrics.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use stile_chain::NonceSource;
 use stile_domain::{Holder, Incarnation};
 use stile_store::{Store, StoreError};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
@@ -18,21 +19,35 @@ use crate::lanes::Lanes;
 use crate::orphans::Orphans;
 use crate::settings::Settings;
 use crate::sweeper;
+use crate::tx;
+use crate::tx::component::Transactions;
+use crate::tx::settings::Managed;
 
 /// A running node: the component, and the tasks that keep its lanes.
 #[derive(Debug)]
 pub struct Node {
     core: Arc<Core>,
     component: NonceComponent,
+    transactions: Transactions,
 }
 
 impl Node {
-    /// Starts a node under a fresh incarnation. The schema must be up to date. Takes the lanes
-    /// that an earlier process of the same name left behind.
+    /// Starts a node that hands out nonces and sends nothing itself.
     pub async fn start(
         settings: Settings,
         store: Arc<dyn Store>,
         chain: Arc<dyn NonceSource>,
+    ) -> Result<Self, StoreError> {
+        Self::start_managed(settings, store, chain, Managed::default()).await
+    }
+
+    /// Starts a node under a fresh incarnation. The schema must be up to date. Takes the lanes
+    /// that an earlier process of the same name left behind.
+    pub async fn start_managed(
+        mut settings: Settings,
+        store: Arc<dyn Store>,
+        chain: Arc<dyn NonceSource>,
+        managed: Managed,
     ) -> Result<Self, StoreError> {
         store.check_schema().await?;
         let holder = Holder {
@@ -41,7 +56,15 @@ impl Node {
             url: settings.url.clone(),
         };
         info!(node = %holder.node, incarnation = %holder.incarnation.0, "node starts");
+        settings.signs_for.extend(managed.signers.keys());
+        let (recorder, inbox) = tx::Recorder::new();
+        let window = settings.tx.reorg_window as usize;
         let core = Arc::new(Core {
+            signers: managed.signers,
+            tracks: tx::Tracks::new(&managed.chains, window),
+            recorder,
+            producers: TaskTracker::new(),
+            events: watch::Sender::new(0),
             store,
             chain,
             settings,
@@ -51,17 +74,24 @@ impl Node {
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         });
+        tx::start(&core, inbox);
         keeper::take_own(&core).await?;
         let dispatch = Arc::new(Dispatch::start(&core));
         core.tasks.spawn(keeper::run(Arc::clone(&core)));
         core.tasks.spawn(sweeper::run(Arc::clone(&core)));
-        let component = NonceComponent::new(Arc::clone(&core), dispatch);
-        Ok(Self { core, component })
+        let component = NonceComponent::new(Arc::clone(&core), Arc::clone(&dispatch));
+        let transactions = Transactions::new(Arc::clone(&core), dispatch);
+        Ok(Self { core, component, transactions })
     }
 
     /// The component that this node serves.
     pub fn nonces(&self) -> &NonceComponent {
         &self.component
+    }
+
+    /// The managed transactions of this node.
+    pub fn transactions(&self) -> &Transactions {
+        &self.transactions
     }
 
     /// Whether the database answers.
@@ -73,6 +103,7 @@ impl Node {
     /// leases back and closes the store. Answers with the number of tasks that were cut short.
     pub async fn shutdown(&self) -> usize {
         self.core.stopping.cancel();
+        self.core.producers.close();
         self.core.tasks.close();
         let grace = self.core.settings.shutdown_grace;
         if tokio::time::timeout(grace, self.core.tasks.wait()).await.is_err() {
@@ -97,5 +128,6 @@ impl Drop for Node {
     /// A node that is dropped without a shutdown stops renewing: its leases run out.
     fn drop(&mut self) {
         self.core.stopping.cancel();
+        self.core.producers.close();
     }
 }

@@ -22,12 +22,12 @@ impl Core {
     pub(crate) async fn refresh(&self, lane: Lane) -> bool {
         let slot = self.lanes.slot(lane);
         let Some(claim) = slot.claim() else { return false };
-        let as_of = Instant::now();
-        match self.store.survey(&[lane]).await {
+        let (as_of, given_back) = (Instant::now(), slot.given_back());
+        let looked = match self.store.survey(&[lane]).await {
             Ok(surveys) => match surveys.first() {
                 Some(survey) => self.settle_and_offer(&slot, claim, survey, as_of).await,
                 None => {
-                    slot.work.lock().await.offer(&claim, as_of, []);
+                    slot.work.lock().await.offer(&claim, as_of, Vec::new(), Vec::new());
                     true
                 }
             },
@@ -36,7 +36,11 @@ impl Core {
                 warn!(%error, signer = %lane.signer, "released nonces could not be looked at");
                 false
             }
+        };
+        if looked {
+            slot.looked(given_back);
         }
+        looked
     }
 
     /// The same, waited for: for as long as the database takes, but not for a chain that hangs. It
@@ -70,7 +74,7 @@ impl Core {
         as_of: Instant,
     ) -> bool {
         if survey.released.is_empty() && survey.suspect.is_empty() {
-            slot.work.lock().await.offer(&claim, as_of, []);
+            slot.work.lock().await.offer(&claim, as_of, Vec::new(), Vec::new());
             return true;
         }
         let lane = slot.lane();
@@ -86,11 +90,15 @@ impl Core {
             self.settle(slot, claim, latest, survey).await;
         }
         let can_sign = self.settings.signs_for.contains(&lane.signer);
-        let offered = survey.released.iter().copied().filter(|released| {
-            let fate = ReuseFate::of(released.nonce, latest, survey.highest_consumed, can_sign);
-            fate == ReuseFate::Offer
-        });
-        slot.work.lock().await.offer(&claim, as_of, offered);
+        let (mut anybody, mut stile) = (Vec::new(), Vec::new());
+        for released in &survey.released {
+            match ReuseFate::of(released.nonce, latest, survey.highest_consumed, can_sign) {
+                ReuseFate::Offer => anybody.push(*released),
+                ReuseFate::KeepForStile => stile.push(*released),
+                ReuseFate::UsedOnChain => {}
+            }
+        }
+        slot.work.lock().await.offer(&claim, as_of, anybody, stile);
         true
     }
 

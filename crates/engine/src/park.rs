@@ -1,10 +1,11 @@
-//! Calls that wait for the chain.
+//! Calls that wait for the chain, or for a signer elsewhere.
 //!
-//! A question to the chain may take long, so it is asked beside the workers: calls for the lane
+//! Such a question may take long, so it is asked beside the workers: calls for the lane
 //! wait here, calls for its neighbours do not. Once it is answered they are served as if they had
 //! just come.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 
@@ -17,6 +18,9 @@ use crate::start;
 /// Calls that may wait for one lane.
 const WAITING_LIMIT: usize = 10_000;
 
+/// The longest callers step aside for transactions that wait for their signatures.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
@@ -24,6 +28,8 @@ pub(crate) enum Question {
     FirstCursor,
     /// Whether released nonces are still unused.
     Released,
+    /// What a signer elsewhere says, for transactions that have been overtaken before.
+    Signatures,
 }
 
 /// Lets calls wait for an answer about their lane, and sees to it that somebody asks.
@@ -58,12 +64,18 @@ fn run(core: Arc<Core>, slot: Arc<Slot>, question: Question) -> BoxFuture<'stati
                 look_again(&core, &slot).await;
                 Ok(())
             }
+            Question::Signatures => {
+                let mut reserved = slot.reserved.subscribe();
+                let _ = tokio::time::timeout(PATIENCE, reserved.wait_for(|held| !held)).await;
+                Ok(())
+            }
         };
         let mut waiting = parked(&slot).take().unwrap_or_default();
         match outcome {
             Ok(()) => {
                 for call in &mut waiting {
                     call.looked |= question == Question::Released;
+                    call.stepped_aside |= question == Question::Signatures;
                 }
                 allocate(&core, waiting).await;
             }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use stile_chain::BlockTag;
 use stile_domain::{Address, HeldExpiry, LeaseTerms, NodeId};
 
+use crate::tx::settings::TxSettings;
+
 /// How a node works its lanes. See the configuration reference for what each part does.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -29,6 +31,8 @@ pub struct Settings {
     pub signs_for: HashSet<Address>,
     /// How long a shutdown may take to finish what is queued.
     pub shutdown_grace: Duration,
+    /// How managed transactions are sent and followed.
+    pub tx: TxSettings,
 }
 
 /// How calls reach a lane. Callers see no difference but speed.
@@ -90,6 +94,7 @@ impl Settings {
             state_timeout: Duration::from_secs(30),
             signs_for: HashSet::new(),
             shutdown_grace: Duration::from_secs(20),
+            tx: TxSettings::default(),
         }
     }
 

@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use axum::{Json, Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use stile_engine::Node;
+use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -15,12 +16,16 @@ use utoipa_axum::routes;
 use crate::code::Code;
 use crate::directory::Directory;
 use crate::problem::Problem;
-use crate::{health, measure, nonces, signers};
+use crate::{docs, events, health, measure, nonces, page, schema, signers, tx};
 
-/// No call needs more.
+/// Most calls need no more.
 const BODY_LIMIT_BYTES: usize = 64 * 1024;
+/// Call data of the largest size that chain nodes take, written as text, and then some.
+const TX_LIMIT_BYTES: usize = 512 * 1024;
+/// A thousand transactions of the usual size.
+const BATCH_LIMIT_BYTES: usize = 16 * 1024 * 1024;
 
-/// What every handler is given.
+/// What is served.
 #[derive(Debug)]
 pub struct App {
     /// The engine.
@@ -31,18 +36,51 @@ pub struct App {
     pub prometheus: PrometheusHandle,
 }
 
-pub(crate) type Shared = Arc<App>;
+/// What every handler is given.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) node: Arc<Node>,
+    pub(crate) directory: Directory,
+    pub(crate) prometheus: PrometheusHandle,
+    /// The server stops: answers that have no end must end now.
+    pub(crate) stopping: CancellationToken,
+}
+
+pub(crate) type Shared = Arc<Served>;
 
 #[derive(OpenApi)]
-#[openapi(info(
-    title = "Stile",
-    description = "Hands out the nonces of EVM accounts, each exactly once, from one process or many.",
-    license(name = "Apache-2.0", identifier = "Apache-2.0")
-))]
+#[openapi(
+    info(
+        title = "Stile",
+        description = "Takes transactions for EVM chains and sees that each lands exactly once; hands out bare nonces \
+                       to those who sign and send by themselves.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    // What is only referred to by name, or by parameters, is not found by itself.
+    components(schemas(
+        schema::Limit, schema::SeenBlock, schema::StreamPosition, events::StreamEvent,
+        nonces::AllocateBody, signers::ResumeBody,
+    ))
+)]
 struct Document;
 
 fn api() -> OpenApiRouter<Shared> {
+    // Limits are per path, so a path's methods go together.
+    let send = OpenApiRouter::new()
+        .routes(routes!(tx::send::send, tx::read::list))
+        .layer(DefaultBodyLimit::max(TX_LIMIT_BYTES));
+    let batch = OpenApiRouter::new()
+        .routes(routes!(tx::batch::batch))
+        .layer(DefaultBodyLimit::max(BATCH_LIMIT_BYTES));
     OpenApiRouter::with_openapi(Document::openapi())
+        .merge(send)
+        .merge(batch)
+        .routes(routes!(tx::read::by_request))
+        .routes(routes!(tx::read::get))
+        .routes(routes!(tx::story::history))
+        .routes(routes!(tx::story::attempts))
+        .routes(routes!(tx::story::confirmations))
+        .routes(routes!(events::events))
         .routes(routes!(nonces::allocate))
         .routes(routes!(nonces::used))
         .routes(routes!(nonces::recyclable))
@@ -63,10 +101,19 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 
 /// All routes.
 pub fn router(app: App) -> Router {
+    routes(app, CancellationToken::new())
+}
+
+/// All routes, for a server that may stop.
+pub(crate) fn routes(app: App, stopping: CancellationToken) -> Router {
     measure::describe();
+    let App { node, directory, prometheus } = app;
+    let served = Served { node, directory, prometheus, stopping };
     let (routes, document) = api().split_for_parts();
     routes
         .route("/openapi.json", axum::routing::get(|| async move { Json(document) }))
+        .merge(docs::routes())
+        .merge(page::routes())
         .fallback(|| async { Problem::new(Code::NotFound, "there is nothing at this path") })
         .method_not_allowed_fallback(|| async {
             Problem::new(Code::MethodNotAllowed, "this path does not take this method")
@@ -76,5 +123,5 @@ pub fn router(app: App) -> Router {
             Problem::new(Code::Internal, "see the log").into_response()
         }))
         .layer(middleware::from_fn(measure::measure))
-        .with_state(Arc::new(app))
+        .with_state(Arc::new(served))
 }

@@ -45,15 +45,27 @@ codes! {
     UnsupportedMediaType "unsupported-media-type" UNSUPPORTED_MEDIA_TYPE "The body must be application/json"
         "Send the header Content-Type: application/json.";
     BodyTooLarge "body-too-large" PAYLOAD_TOO_LARGE "The body is too large"
-        "No call needs more than 64 KiB.";
+        "POST /api/v1/tx takes 512 KiB, POST /api/v1/tx/batch 16 MiB, every other call 64 KiB.";
     NotFound "not-found" NOT_FOUND "There is nothing at this path"
-        "See /openapi.json for the paths there are.";
+        "See /docs or /openapi.json for the paths there are.";
     MethodNotAllowed "method-not-allowed" METHOD_NOT_ALLOWED "This path does not take this method"
         "The Allow header names the methods it takes.";
     UnknownSigner "unknown-signer" NOT_FOUND "This server does not serve this signer on this chain"
         "Add the address under [[signer]], or ask GET /api/v1/signers for those it serves.";
     ChainRequired "chain-required" UNPROCESSABLE_ENTITY "More than one chain is configured: say which"
         "Give chainId.";
+    TxNotFound "tx-not-found" NOT_FOUND "There is no such transaction"
+        "Check txId, or signer and requestId, against the answer to POST /api/v1/tx.";
+    NoKey "no-key" UNPROCESSABLE_ENTITY "Stile has no key for this signer"
+        "Give the signer a key under [[signer]], or take bare nonces (POST /api/v1/nonces/{signer}/allocate) and sign yourself.";
+    NoEndpoints "no-endpoints" UNPROCESSABLE_ENTITY "No endpoint is configured for this chain"
+        "Add endpoints to the [[chain]].";
+    EstimationReverted "estimation-reverted" UNPROCESSABLE_ENTITY "The transaction would be reverted"
+        "Nothing was taken and nothing was paid. reason and data are the contract's words. To send it all the same, give payload.gasLimit.";
+    EstimationFailed "estimation-failed" UNPROCESSABLE_ENTITY "The gas could not be estimated"
+        "Nothing was taken. The detail is the chain node's word, often that the account cannot pay. To send it all the same, give payload.gasLimit.";
+    RequestIdReused "request-id-reused" UNPROCESSABLE_ENTITY "The request id belongs to a different request"
+        "txId is the transaction that has it. Use a fresh requestId for a new transaction, and the same body to ask for the same one again.";
     LaneNotStarted "lane-not-started" CONFLICT "Nobody has used this signer yet"
         "A lane exists from its first allocation on.";
     HoldNotFound "hold-not-found" NOT_FOUND "There is no such hold"
@@ -71,7 +83,7 @@ codes! {
     QueueFull "queue-full" TOO_MANY_REQUESTS "Too many calls are waiting"
         "Come back after Retry-After. If it persists, raise nonce.worker_queue_capacity or spread the load over signers.";
     StoreUnavailable "store-unavailable" SERVICE_UNAVAILABLE "The database does not answer"
-        "Come back after Retry-After; send an Idempotency-Key to get the same nonce if the call did go through.";
+        "Come back after Retry-After; send an Idempotency-Key to get the same answer if the call did go through.";
     ChainUnavailable "chain-unavailable" SERVICE_UNAVAILABLE "The chain does not say where this new lane starts"
         "Check [[chain]] endpoints. Lanes that were used before go on without the chain.";
     ShuttingDown "shutting-down" SERVICE_UNAVAILABLE "This node is stopping"

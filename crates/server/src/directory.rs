@@ -33,12 +33,30 @@ impl Directory {
             )
         })?;
         let lane = Lane::new(chain, signer);
-        if self.lanes.contains(&lane) {
-            Ok(lane)
-        } else {
-            let detail = format!("signer {signer} on chain {chain} is not served here");
-            Err(Problem::new(Code::UnknownSigner, detail))
-        }
+        if self.lanes.contains(&lane) { Ok(lane) } else { Err(self.unknown(Some(chain), signer)) }
+    }
+
+    /// What a caller is told whose signer is not served.
+    pub(crate) fn unknown(&self, chain: Option<ChainId>, signer: Address) -> Problem {
+        let chain = chain.map(|chain| format!(" on chain {chain}")).unwrap_or_default();
+        Problem::new(Code::UnknownSigner, format!("signer {signer}{chain} is not served here"))
+    }
+
+    /// Whether a lane is served.
+    pub(crate) fn serves(&self, lane: Lane) -> bool {
+        self.lanes.contains(&lane)
+    }
+
+    /// The lanes of a chain, of a signer, of both, or all.
+    pub(crate) fn matching(
+        &self,
+        chain: Option<ChainId>,
+        signer: Option<Address>,
+    ) -> impl Iterator<Item = Lane> + '_ {
+        self.lanes.iter().copied().filter(move |lane| {
+            chain.is_none_or(|chain| lane.chain == chain)
+                && signer.is_none_or(|signer| lane.signer == signer)
+        })
     }
 
     /// Lanes in order, after a given one.

@@ -46,13 +46,14 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn unreadable(rejection: BytesRejection) -> Problem {
     match rejection {
         BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
-            Problem::new(Code::BodyTooLarge, "the body is larger than 64 KiB")
+            Problem::new(Code::BodyTooLarge, "the body is larger than this call takes")
         }
         other => Problem::new(Code::MalformedJson, other.body_text()),
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+/// Reads one JSON object, and nothing after it.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // A struct would also read from an array, field by field; callers shall name what they say.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(Problem::field("body", "must be a JSON object"));
@@ -71,8 +72,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// Finds the field's name: the path where there is one, else the name that serde quotes for a
-/// field that is missing, unknown or there twice.
+/// Finds the field's name: the path, and for a field that is missing, unknown or there twice, the
+/// name that serde quotes in it.
 fn at_fault(path: &str, message: &str) -> Problem {
     // serde_json adds the place in the text, which is of no use to a program's author.
     let message = message.split(" at line ").next().unwrap_or(message);
@@ -80,9 +81,20 @@ fn at_fault(path: &str, message: &str) -> Problem {
     let names_it = ["missing field", "unknown field", "duplicate field"];
     let names_it = names_it.iter().any(|start| message.starts_with(start));
     match (path, quoted) {
-        (_, Some(quoted)) if names_it => Problem::field(quoted, message),
+        (path, Some(quoted)) if names_it => Problem::field(full_name(path, quoted), message),
         (".", _) => Problem::field("body", "must be a JSON object"),
         (path, _) => Problem::field(path, message),
+    }
+}
+
+/// The name of a field with the path to it. For an unknown field the path has it already, for one
+/// that is missing or there twice it ends before it.
+fn full_name(path: &str, name: &str) -> String {
+    let whole = path == name || path.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'));
+    match path {
+        "." => name.to_owned(),
+        path if whole => path.to_owned(),
+        path => format!("{path}.{name}"),
     }
 }
 
@@ -153,12 +165,29 @@ fn form_pairs(query: &str) -> Vec<(String, String)> {
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     const NAME: &str = "Idempotency-Key";
     let Some(value) = headers.get(NAME) else { return Ok(None) };
-    let bad = || Problem::field(NAME, "must be 1 to 255 visible ASCII characters");
-    let text = value.to_str().map_err(|_| bad())?;
+    let text = value.to_str().ok().filter(|text| is_key(text));
+    text.map(|text| Some(text.to_owned())).ok_or_else(|| Problem::field(NAME, KEY_RULE))
+}
+
+/// What [`is_key`] asks for.
+pub(crate) const KEY_RULE: &str = "must be 1 to 255 visible ASCII characters";
+
+/// Whether a text can be a caller's own name for a request.
+pub(crate) fn is_key(text: &str) -> bool {
     let visible = text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
-    if text.is_empty() || text.len() > 255 || !visible {
-        Err(bad())
-    } else {
-        Ok(Some(text.to_owned()))
+    visible && (1..=255).contains(&text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::full_name;
+
+    #[test]
+    fn a_field_is_named_with_the_path_to_it() {
+        assert_eq!(full_name(".", "payload"), "payload");
+        assert_eq!(full_name("unknown", "unknown"), "unknown");
+        assert_eq!(full_name("payload", "to"), "payload.to");
+        assert_eq!(full_name("payload.unknown", "unknown"), "payload.unknown");
+        assert_eq!(full_name("payload", "load"), "payload.load");
     }
 }

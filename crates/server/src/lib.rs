@@ -5,29 +5,39 @@
 //! | [`app`] | the routes, and what every handler is given |
 //! | [`directory`] | which lanes this server serves |
 //! | `nonces` | allocate and mark |
+//! | `tx` | managed transactions: take, show, list |
+//! | `events` | everything that happens to transactions, as it happens |
 //! | `signers` | lanes for people: list, show, pause, resume |
 //! | `health` | liveness, readiness, metrics |
+//! | `docs` | the API, to browse |
+//! | `page` | the page at `/` |
 //! | `extract` | bodies, path parts and queries, with errors that name the field |
 //! | [`problem`] | RFC 9457 problem documents |
 //! | [`code`] | every error code there is |
+//! | `schema` | what texts and numbers look like, for the OpenAPI document |
 //! | `measure` | a count and a duration for every request |
 //! | [`serve`] | listening and stopping |
 //!
-//! What is deliberately absent: rules about nonces. A handler parses, calls the engine, and shows
-//! what it got.
+//! What is deliberately absent: rules about nonces and transactions. A handler parses, calls the
+//! engine, and shows what it got.
 
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod app;
 pub mod code;
 pub mod directory;
+mod docs;
+mod events;
 mod extract;
 mod health;
 mod measure;
 mod nonces;
+mod page;
 pub mod problem;
+mod schema;
 pub mod serve;
 mod signers;
+mod tx;
 
 pub use app::{App, openapi, router};
 pub use directory::Directory;

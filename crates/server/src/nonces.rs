@@ -12,9 +12,10 @@ use uuid::Uuid;
 use crate::app::Shared;
 use crate::extract::{self, Body, Parts};
 use crate::problem::{Problem, Problems};
+use crate::schema;
 
 /// Until API keys say who is asking, everybody is the same tenant.
-const TENANT: &str = "";
+pub(crate) const TENANT: &str = "";
 
 /// Reasons are for people; a kilobyte is enough.
 const REASON_LIMIT: usize = 1024;
@@ -27,19 +28,21 @@ pub(crate) struct HoldView {
     /// The hold's own id; marks must name it.
     hold_id: Uuid,
     /// The chain.
+    #[schema(value_type = schema::ChainId)]
     chain_id: u64,
     /// The account, with EIP-55 checksum.
-    #[schema(example = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266")]
+    #[schema(value_type = schema::Address)]
     signer: String,
     /// The nonce.
     nonce: u64,
-    /// HELD, CONSUMED, RELEASED or SUSPECT.
-    #[schema(example = "HELD")]
+    /// Where it stands.
+    #[schema(value_type = schema::HoldState)]
     status: &'static str,
     /// Until when the nonce is the caller's alone.
     #[schema(value_type = String, format = DateTime)]
     locked_until: Timestamp,
     /// The transaction that used it, once told.
+    #[schema(value_type = Option<schema::Hash>)]
     tx_hash: Option<String>,
     /// Why it was given back, ran out or was settled.
     reason: Option<String>,
@@ -65,7 +68,7 @@ impl From<&Hold> for HoldView {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct AllocateBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<schema::ChainId>)]
     chain_id: Option<ChainId>,
 }
 
@@ -74,13 +77,13 @@ pub(crate) struct AllocateBody {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct UsedBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<schema::ChainId>)]
     chain_id: Option<ChainId>,
     /// From the allocation's answer.
     #[schema(value_type = Uuid)]
     hold_id: HoldId,
     /// The transaction's hash.
-    #[schema(value_type = String, pattern = "^0x[0-9a-fA-F]{64}$")]
+    #[schema(value_type = schema::Hash)]
     #[serde(deserialize_with = "extract::tx_hash")]
     tx_hash: B256,
 }
@@ -90,13 +93,13 @@ pub(crate) struct UsedBody {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RecyclableBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<schema::ChainId>)]
     chain_id: Option<ChainId>,
     /// From the allocation's answer.
     #[schema(value_type = Uuid)]
     hold_id: HoldId,
     /// Why, for whoever reads it later.
-    #[schema(max_length = 1024)]
+    #[schema(value_type = schema::Reason)]
     reason: String,
 }
 
@@ -106,16 +109,16 @@ pub(crate) struct RecyclableBody {
 #[into_params(parameter_in = Query)]
 pub(crate) struct HoldsQuery {
     /// May be left out while there is one chain.
-    #[param(value_type = Option<u64>)]
+    #[param(value_type = Option<schema::ChainId>)]
     chain_id: Option<Number>,
-    /// Only holds that stand so: HELD, CONSUMED, RELEASED or SUSPECT.
-    #[param(value_type = Option<String>)]
+    /// Only holds that stand so.
+    #[param(value_type = Option<schema::HoldState>)]
     status: Option<HoldStatus>,
     /// `next` of the page before.
     #[param(value_type = Option<u64>)]
     cursor: Option<Number>,
     /// 1 to 500; 100 if left out.
-    #[param(value_type = Option<u32>)]
+    #[param(value_type = Option<schema::Limit>)]
     limit: Option<Number>,
 }
 
@@ -135,7 +138,10 @@ pub(crate) struct Number(pub(crate) u64);
 impl TryFrom<String> for Number {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        let parsed = text.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
+        // A number may have a sign for Rust; here it is digits.
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let parsed = text.parse::<i64>().ok().filter(|_| digits);
+        let parsed = parsed.and_then(|number| u64::try_from(number).ok());
         parsed.map(Self).ok_or_else(|| "must be a whole number, 0 or more".to_owned())
     }
 }
@@ -159,10 +165,12 @@ pub(crate) fn chain(chain: Option<Number>) -> Result<Option<ChainId>, Problem> {
 /// The lowest nonce that was given back, else a fresh one. With an `Idempotency-Key` header the
 /// same key always answers with the same hold.
 #[utoipa::path(
-    post, path = "/api/v1/nonces/{signer}/allocate", tag = "nonces", request_body = AllocateBody,
+    post, path = "/api/v1/nonces/{signer}/allocate", tag = "nonces",
+    // By reference, since a body that is named by its type would be one that must be there.
+    request_body(content = ref("#/components/schemas/AllocateBody"), content_type = "application/json"),
     params(
-        ("signer" = String, Path, description = "The account"),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters"),
+        ("signer" = schema::Address, Path, description = "The account"),
+        schema::KeyHeader,
     ),
     responses(
         (status = 200, description = "The hold", body = HoldView),
@@ -190,7 +198,7 @@ pub(crate) async fn allocate(
 /// Say that a transaction with this nonce was sent.
 #[utoipa::path(
     post, path = "/api/v1/nonces/{signer}/{nonce}/used", tag = "nonces", request_body = UsedBody,
-    params(("signer" = String, Path), ("nonce" = u64, Path)),
+    params(("signer" = schema::Address, Path), ("nonce" = u64, Path)),
     responses(
         (status = 200, description = "The hold, CONSUMED", body = HoldView),
         Problems,
@@ -211,7 +219,7 @@ pub(crate) async fn used(
 /// Say that nothing was sent with this nonce, and nothing will be.
 #[utoipa::path(
     post, path = "/api/v1/nonces/{signer}/{nonce}/recyclable", tag = "nonces", request_body = RecyclableBody,
-    params(("signer" = String, Path), ("nonce" = u64, Path)),
+    params(("signer" = schema::Address, Path), ("nonce" = u64, Path)),
     responses(
         (status = 200, description = "The hold, RELEASED", body = HoldView),
         Problems,
@@ -233,7 +241,7 @@ pub(crate) async fn recyclable(
 /// List a signer's holds, lowest nonce first.
 #[utoipa::path(
     get, path = "/api/v1/nonces/{signer}", tag = "nonces", operation_id = "list_holds",
-    params(("signer" = String, Path), HoldsQuery),
+    params(("signer" = schema::Address, Path), HoldsQuery),
     responses(
         (status = 200, description = "A page of holds", body = HoldList),
         Problems,

@@ -6,20 +6,22 @@ use std::time::Duration;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use stile_engine::NonceError;
+use stile_domain::PayloadError;
+use stile_engine::{NonceError, TxError};
+use stile_store::StoreError;
 use utoipa::openapi::{self, RefOr};
 use utoipa::{IntoResponses, ToSchema};
+use uuid::Uuid;
 
 use crate::code::Code;
 use crate::nonces::HoldView;
+use crate::schema;
 
 /// Everything a handler may answer instead of what was asked for.
 #[derive(Debug)]
 pub struct Problem {
     body: Box<ProblemBody>,
     status: axum::http::StatusCode,
-    retry_after: Option<Duration>,
-    owner_url: Option<String>,
 }
 
 /// What went wrong, for programs (`code`) and for people (the rest).
@@ -38,7 +40,7 @@ pub(crate) struct ProblemBody {
     /// What happened this time.
     detail: String,
     /// The stable name to match on.
-    #[schema(example = "queue-full")]
+    #[schema(value_type = schema::ErrorCode)]
     code: &'static str,
     /// What to do about it.
     hint: &'static str,
@@ -48,6 +50,28 @@ pub(crate) struct ProblemBody {
     /// The hold as it stands, where a mark contradicts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hold: Option<HoldView>,
+    /// The transaction that has the request id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tx_id: Option<Uuid>,
+    /// Why the contract would revert.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// What the contract would return, as `0x` text.
+    #[schema(value_type = Option<schema::Bytes>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
+    /// Seconds after which to try again; the header `Retry-After` again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+    /// The node that holds the lane; the header `Stile-Owner-Url` again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner_url: Option<String>,
+}
+
+impl ProblemBody {
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
 }
 
 /// What every call may answer besides what was asked for, for the OpenAPI document.
@@ -91,10 +115,13 @@ impl Problem {
                 hint: code.hint(),
                 errors: Vec::new(),
                 hold: None,
+                tx_id: None,
+                reason: None,
+                data: None,
+                retry_after: None,
+                owner_url: None,
             }),
             status: code.status(),
-            retry_after: None,
-            owner_url: None,
         }
     }
 
@@ -104,6 +131,62 @@ impl Problem {
         let mut problem = Self::new(Code::InvalidField, format!("{field}: {detail}"));
         problem.body.errors.push(FieldError { field, detail });
         problem
+    }
+
+    /// A payload that no chain would take.
+    pub(crate) fn payload(error: PayloadError) -> Self {
+        Self::field(format!("payload.{}", error.field), error.why)
+    }
+
+    /// The problem of a part of the body: its fields are named from the whole body's point of view.
+    pub(crate) fn within(mut self, part: &str) -> Self {
+        for error in &mut self.body.errors {
+            error.field = match error.field.as_str() {
+                "body" => part.to_owned(),
+                field => format!("{part}.{field}"),
+            };
+            self.body.detail = format!("{}: {}", error.field, error.detail);
+        }
+        self
+    }
+
+    /// The document alone.
+    pub(crate) fn into_body(self) -> Box<ProblemBody> {
+        self.body
+    }
+
+    fn retry_after(mut self, wait: Option<Duration>) -> Self {
+        self.body.retry_after = wait.map(|wait| wait.as_secs_f64().ceil() as u64);
+        self
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        NonceError::from(error).into()
+    }
+}
+
+impl From<TxError> for Problem {
+    fn from(error: TxError) -> Self {
+        let detail = error.to_string();
+        match error {
+            TxError::NoKey { .. } => Self::new(Code::NoKey, detail),
+            TxError::NoChain { .. } => Self::new(Code::NoEndpoints, detail),
+            TxError::Payload(error) => Self::payload(error),
+            TxError::EstimationReverted { reason, data } => {
+                let mut problem = Self::new(Code::EstimationReverted, detail);
+                (problem.body.reason, problem.body.data) = (Some(reason), data);
+                problem
+            }
+            TxError::EstimationFailed(_) => Self::new(Code::EstimationFailed, detail),
+            TxError::RequestIdReused { tx } => {
+                let mut problem = Self::new(Code::RequestIdReused, detail);
+                problem.body.tx_id = Some(tx.id.0);
+                problem
+            }
+            TxError::Lane(error) => error.into(),
+        }
     }
 }
 
@@ -129,23 +212,23 @@ impl From<NonceError> for Problem {
             }
             error => Self::new(code, error.to_string()),
         };
-        problem.retry_after = error.retry_after();
-        problem.owner_url = owner.and_then(|owner| owner.url.clone());
+        problem.body.owner_url = owner.and_then(|owner| owner.url.clone());
         problem.body.hold = hold.map(|hold| HoldView::from(hold.as_ref()));
-        problem
+        problem.retry_after(error.retry_after())
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let owner_url = self.body.owner_url.as_deref().map(HeaderValue::try_from);
+        let retry_after = self.body.retry_after.map(HeaderValue::from);
         let mut response = (self.status, axum::Json(self.body)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(wait) = self.retry_after {
-            headers
-                .insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs_f64().ceil() as u64));
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, seconds);
         }
-        if let Some(url) = self.owner_url.and_then(|url| HeaderValue::try_from(url).ok()) {
+        if let Some(Ok(url)) = owner_url {
             headers.insert("stile-owner-url", url);
         }
         response

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{App, router};
+use crate::app::{App, routes};
 
 /// Why a server does not listen.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,7 @@ impl Server {
     pub fn on(listening: Listening, app: App) -> Self {
         let Listening { listener, address } = listening;
         let (stop, upkeep) = (CancellationToken::new(), app.prometheus.clone());
-        let (stopped, routes) = (stop.clone(), router(app));
+        let (stopped, routes) = (stop.clone(), routes(app, stop.clone()));
         let task = tokio::spawn(async move {
             let serving =
                 axum::serve(listener, routes).with_graceful_shutdown(stopped.cancelled_owned());
@@ -84,7 +84,8 @@ impl Server {
         self.address
     }
 
-    /// Takes no more connections and lets running requests finish, `grace` at most.
+    /// Takes no more connections, ends streams of events, and lets running requests finish, `grace`
+    /// at most.
     pub async fn stop(self, grace: Duration) {
         self.stop.cancel();
         let abort = self.task.abort_handle();

@@ -13,6 +13,7 @@ use crate::code::Code;
 use crate::extract::{self, Body, Parts};
 use crate::nonces::{self, Number};
 use crate::problem::{Problem, Problems};
+use crate::schema;
 
 /// A signer on a chain. Before its first use everything but its name is null.
 #[derive(Debug, Serialize, ToSchema)]
@@ -20,8 +21,10 @@ use crate::problem::{Problem, Problems};
 #[schema(as = Signer)]
 pub(crate) struct SignerView {
     /// The chain.
+    #[schema(value_type = schema::ChainId)]
     chain_id: u64,
     /// The account, with EIP-55 checksum.
+    #[schema(value_type = schema::Address)]
     signer: String,
     /// The node that holds it, or held it last.
     owner_node: Option<String>,
@@ -77,6 +80,8 @@ impl SignerView {
             expires_at: Some(view.expires_at),
             next_nonce: view.next_nonce,
             chain_nonce: view.last_chain_nonce,
+            in_flight: view.in_flight,
+            queued: view.queued,
             gaps: view.gaps,
             held: view.held,
             suspect: view.suspect,
@@ -92,12 +97,13 @@ impl SignerView {
 #[into_params(parameter_in = Query)]
 pub(crate) struct SignersQuery {
     /// Only this chain's.
-    #[param(value_type = Option<u64>)]
+    #[param(value_type = Option<schema::ChainId>)]
     chain_id: Option<Number>,
     /// `next` of the page before.
+    #[param(value_type = Option<schema::SignerCursor>)]
     cursor: Option<String>,
     /// 1 to 500; 100 if left out.
-    #[param(value_type = Option<u32>)]
+    #[param(value_type = Option<schema::Limit>)]
     limit: Option<Number>,
 }
 
@@ -107,7 +113,7 @@ pub(crate) struct SignersQuery {
 #[into_params(parameter_in = Query)]
 pub(crate) struct SignerQuery {
     /// May be left out while there is one chain.
-    #[param(value_type = Option<u64>)]
+    #[param(value_type = Option<schema::ChainId>)]
     chain_id: Option<Number>,
 }
 
@@ -116,6 +122,7 @@ pub(crate) struct SignerQuery {
 pub(crate) struct SignerList {
     items: Vec<SignerView>,
     /// The cursor of the next page, if there is one.
+    #[schema(value_type = Option<schema::SignerCursor>)]
     next: Option<String>,
 }
 
@@ -124,10 +131,10 @@ pub(crate) struct SignerList {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct PauseBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<schema::ChainId>)]
     chain_id: Option<ChainId>,
     /// Shown to every caller that is refused.
-    #[schema(max_length = 1024)]
+    #[schema(value_type = schema::Reason)]
     reason: String,
 }
 
@@ -136,7 +143,7 @@ pub(crate) struct PauseBody {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ResumeBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<schema::ChainId>)]
     chain_id: Option<ChainId>,
 }
 
@@ -177,7 +184,7 @@ fn parse_cursor(text: &str) -> Result<Lane, Problem> {
 /// Show one signer.
 #[utoipa::path(
     get, path = "/api/v1/signers/{signer}", tag = "signers",
-    params(("signer" = String, Path), SignerQuery),
+    params(("signer" = schema::Address, Path), SignerQuery),
     responses(
         (status = 200, description = "The signer", body = SignerView),
         Problems,
@@ -198,7 +205,7 @@ pub(crate) async fn show(
 /// Nonces given out before stay with their callers. Every plan in memory, on any node, dies.
 #[utoipa::path(
     post, path = "/api/v1/signers/{signer}/pause", tag = "signers", request_body = PauseBody,
-    params(("signer" = String, Path)),
+    params(("signer" = schema::Address, Path)),
     responses(
         (status = 200, description = "The signer, paused", body = SignerView),
         Problems,
@@ -218,8 +225,10 @@ pub(crate) async fn pause(
 
 /// Give out a signer's nonces again.
 #[utoipa::path(
-    post, path = "/api/v1/signers/{signer}/resume", tag = "signers", request_body = ResumeBody,
-    params(("signer" = String, Path)),
+    post, path = "/api/v1/signers/{signer}/resume", tag = "signers",
+    // By reference, since a body that is named by its type would be one that must be there.
+    request_body(content = ref("#/components/schemas/ResumeBody"), content_type = "application/json"),
+    params(("signer" = schema::Address, Path)),
     responses(
         (status = 200, description = "The signer, no longer paused", body = SignerView),
         Problems,

@@ -14,7 +14,7 @@ fn plan(criterion: &mut Criterion) {
     criterion.bench_function("plan 500 nonces, 100 of them reissued", |bencher| {
         bencher.iter(|| {
             let mut planner = Planner::new(1000);
-            planner.offer(released.iter().copied());
+            planner.offer(released.iter().copied(), []);
             black_box(planner.take(500))
         });
     });

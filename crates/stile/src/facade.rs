@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use stile_chain::{BlockTag, EndpointError, JsonRpcNonces, NonceSource};
-use stile_domain::ChainId;
-use stile_engine::{ChainQuery, Node, NonceComponent, Settings};
+use stile_chain::{BlockTag, Chains, EndpointError, NonceSource, PoolOptions, TxSigner};
+use stile_domain::{Address, ChainId};
+use stile_engine::{ChainQuery, Managed, Node, NonceComponent, Settings, Transactions};
 use stile_store::{OpenOptions, StoreError};
 
 use crate::wiring::default_open_options;
@@ -34,6 +34,7 @@ pub struct StileBuilder {
     settings: Settings,
     endpoints: HashMap<ChainId, Vec<String>>,
     source: Option<Arc<dyn NonceSource>>,
+    signers: HashMap<Address, Arc<dyn TxSigner>>,
 }
 
 impl Stile {
@@ -46,12 +47,18 @@ impl Stile {
             settings: Settings::new(name),
             endpoints: HashMap::new(),
             source: None,
+            signers: HashMap::new(),
         }
     }
 
     /// The nonces.
     pub fn nonces(&self) -> &NonceComponent {
         self.node.nonces()
+    }
+
+    /// The transactions that this node signs and sends itself.
+    pub fn transactions(&self) -> &Transactions {
+        self.node.transactions()
     }
 
     /// Finishes what is under way and gives the leases back.
@@ -81,7 +88,13 @@ impl StileBuilder {
         self
     }
 
-    /// Asks this source instead of endpoints.
+    /// Signs and sends the transactions of this account. They go to the chains that have endpoints.
+    pub fn signer(mut self, signer: impl TxSigner + 'static) -> Self {
+        self.signers.insert(signer.address(), Arc::new(signer));
+        self
+    }
+
+    /// Asks this source instead of endpoints about nonces.
     pub fn nonce_source(mut self, source: Arc<dyn NonceSource>) -> Self {
         self.source = Some(source);
         self.settings.chain_query = ChainQuery::Enabled(BlockTag::Latest);
@@ -95,10 +108,12 @@ impl StileBuilder {
             ..default_open_options(&self.store_url, true)
         })?;
         store.migrate().await?;
+        let chains = Arc::new(Chains::new(self.endpoints, PoolOptions::default())?);
         let chain = match self.source {
             Some(source) => source,
-            None => Arc::new(JsonRpcNonces::new(self.endpoints)?),
+            None => Arc::clone(&chains) as Arc<dyn NonceSource>,
         };
-        Ok(Stile { node: Node::start(self.settings, store, chain).await? })
+        let managed = Managed { chains, signers: self.signers };
+        Ok(Stile { node: Node::start_managed(self.settings, store, chain, managed).await? })
     }
 }

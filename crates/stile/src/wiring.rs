@@ -4,16 +4,20 @@
 //! reads a file or the environment.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use stile_chain::{BlockTag, JsonRpcNonces};
-use stile_domain::{Address, ChainId, HeldExpiry, Lane, LeaseTerms, NodeId, parse_address};
-use stile_engine::{ChainQuery, Mode, QueueSettings, RejectPolicy, Settings};
+use stile_chain::{BlockTag, Chains, LocalSigner, PoolOptions, RemoteSigner, TxSigner};
+use stile_domain::{
+    Address, ChainId, Finality, HeldExpiry, Lane, LeaseTerms, NodeId, parse_address,
+};
+use stile_engine::{ChainQuery, Managed, Mode, QueueSettings, RejectPolicy, Settings, TxSettings};
 use stile_server::Directory;
 use stile_store::OpenOptions;
 
-use crate::config::{self, ChainQueryMode, Config, NonceMode, SecretReference, SignerSource};
+use crate::config::{
+    self, ChainQueryMode, Config, FinalityTag, NonceMode, SecretReference, SignerSource,
+};
 
 /// A configuration that is well-formed and still cannot be run. Each message names the key.
 #[derive(Debug, thiserror::Error)]
@@ -27,8 +31,8 @@ pub struct Parts {
     pub settings: Settings,
     /// For the store.
     pub store: OpenOptions,
-    /// Where nonces are asked for.
-    pub chain: Arc<JsonRpcNonces>,
+    /// The chains, and who signs.
+    pub managed: Managed,
     /// The lanes served.
     pub directory: Directory,
 }
@@ -37,13 +41,11 @@ pub struct Parts {
 pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<Parts, WiringError> {
     let chains = chains(config)?;
     let mut lanes = Vec::new();
-    let mut signs_for = HashSet::new();
+    let mut signers: HashMap<Address, Arc<dyn TxSigner>> = HashMap::new();
     for (place, signer) in config.signers.iter().enumerate() {
-        let (address, has_key) = address(&signer.source, environment)
+        let (address, with_key) = signer_of(&signer.source, environment)
             .map_err(|why| WiringError(format!("signer[{place}]: {why}")))?;
-        if has_key {
-            signs_for.insert(address);
-        }
+        signers.extend(with_key.map(|with_key| (address, with_key)));
         let on = chains.iter().filter(|(id, _)| signer.chain.is_none_or(|only| id.get() == only));
         lanes.extend(on.map(|(id, _)| Lane::new(*id, address)));
     }
@@ -52,11 +54,12 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
             "[[signer]] is given but no [[chain]]: add a chain with its id".into(),
         ));
     }
-    let chain = JsonRpcNonces::new(chains).map_err(|e| WiringError(format!("[[chain]] {e}")))?;
+    let chains = Chains::new(chains, PoolOptions::default())
+        .map_err(|e| WiringError(format!("[[chain]] {e}")))?;
     Ok(Parts {
-        settings: settings(config, signs_for)?,
+        settings: settings(config)?,
         store: open_options(config, true),
-        chain: Arc::new(chain),
+        managed: Managed { chains: Arc::new(chains), signers },
         directory: Directory::new(lanes),
     })
 }
@@ -94,7 +97,7 @@ fn chains(config: &Config) -> Result<Vec<(ChainId, Vec<String>)>, WiringError> {
     chains.collect()
 }
 
-fn settings(config: &Config, signs_for: HashSet<Address>) -> Result<Settings, WiringError> {
+fn settings(config: &Config) -> Result<Settings, WiringError> {
     let nonce = &config.nonce;
     let lease = LeaseTerms::new(nonce.lease.duration.get(), nonce.lease.renew_interval.get())
         .map_err(|e| WiringError(format!("nonce.lease: {e}")))?;
@@ -126,9 +129,28 @@ fn settings(config: &Config, signs_for: HashSet<Address>) -> Result<Settings, Wi
             (true, ChainQueryMode::Pending) => ChainQuery::Enabled(BlockTag::Pending),
         },
         state_timeout: nonce.state_timeout.get(),
-        signs_for,
+        signs_for: HashSet::new(),
         shutdown_grace: config.server.shutdown_grace.get(),
+        tx: tx_settings(config),
     })
+}
+
+fn tx_settings(config: &Config) -> TxSettings {
+    let (resubmit, confirmations) = (&config.tx.resubmit, &config.confirmations);
+    TxSettings {
+        max_in_flight: config.lane.max_in_flight,
+        finality: match confirmations.finality {
+            config::Finality::Confirmations(required) => Finality::Confirmations(required),
+            config::Finality::Tag(FinalityTag::Safe) => Finality::Safe,
+            config::Finality::Tag(FinalityTag::Finalized) => Finality::Finalized,
+        },
+        resubmit_after: resubmit.enabled.then(|| resubmit.interval.get()),
+        max_sends: resubmit.max_attempts,
+        stale_receipt: confirmations.stale_receipt_timeout.get(),
+        receipt_workers: confirmations.receipt_workers,
+        receipt_upon_entry: confirmations.fetch_receipt_upon_entry,
+        reorg_window: confirmations.reorg_window,
+    }
 }
 
 /// The configured name, else host name and port.
@@ -141,21 +163,39 @@ fn node_id(config: &Config) -> String {
     })
 }
 
-/// A signer's address, and whether Stile can sign for it.
-fn address(
+/// How long a signer in another process is waited for.
+const SIGNER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A signer's address, and who signs for it; `None` where callers do that themselves.
+fn signer_of(
     source: &SignerSource,
     environment: &HashMap<String, String>,
-) -> Result<(Address, bool), String> {
+) -> Result<(Address, Option<Arc<dyn TxSigner>>), String> {
     match source {
-        SignerSource::HoldOnly { address } => Ok((parse(address)?, false)),
-        SignerSource::Remote { address, .. } => Ok((parse(address)?, true)),
-        SignerSource::Keystore { address: Some(address), .. } => Ok((parse(address)?, true)),
-        SignerSource::Keystore { path, address: None, .. } => Ok((keystore_address(path)?, true)),
+        SignerSource::HoldOnly { address } => Ok((parse(address)?, None)),
+        SignerSource::Remote { url, address } => {
+            let address = parse(address)?;
+            let remote = RemoteSigner::new(url.as_str(), address, SIGNER_TIMEOUT);
+            Ok((address, Some(Arc::new(remote.map_err(|e| format!("remote: {e}"))?))))
+        }
+        SignerSource::Keystore { path, password, address } => {
+            let password = password.as_ref().map(|p| secret("password", p, environment));
+            let password = password.transpose()?.unwrap_or_default();
+            let local = LocalSigner::from_keystore(path, password.trim_end_matches(['\r', '\n']))
+                .map_err(|e| format!("keystore: {e}"))?;
+            let found = local.address();
+            match address.as_deref().map(parse).transpose()? {
+                Some(said) if said != found => Err(format!(
+                    "keystore: {} holds the key of {found}, not of {said}",
+                    path.display()
+                )),
+                _ => Ok((found, Some(Arc::new(local)))),
+            }
+        }
         SignerSource::Key { key } => {
-            let secret = secret(key, environment)?;
-            let address =
-                stile_chain::address_of_key(&secret).map_err(|e| format!("key: {key} {e}"))?;
-            Ok((address, true))
+            let text = secret("key", key, environment)?;
+            let local = LocalSigner::from_key(&text).map_err(|e| format!("key: {key} {e}"))?;
+            Ok((local.address(), Some(Arc::new(local))))
         }
     }
 }
@@ -165,6 +205,7 @@ fn parse(address: &str) -> Result<Address, String> {
 }
 
 fn secret(
+    what: &str,
     reference: &SecretReference,
     environment: &HashMap<String, String>,
 ) -> Result<String, String> {
@@ -172,21 +213,8 @@ fn secret(
         SecretReference::Environment(name) => environment
             .get(name)
             .cloned()
-            .ok_or_else(|| format!("key: the environment variable {name} is not set")),
+            .ok_or_else(|| format!("{what}: the environment variable {name} is not set")),
         SecretReference::File(path) => std::fs::read_to_string(path)
-            .map_err(|e| format!("key: {} cannot be read: {e}", path.display())),
+            .map_err(|e| format!("{what}: {} cannot be read: {e}", path.display())),
     }
-}
-
-/// The address that an Ethereum keystore file names. It is not encrypted.
-fn keystore_address(path: &Path) -> Result<Address, String> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| format!("keystore: {shown}: {e}"))?;
-    let json: serde_json::Value =
-        serde_json::from_str(&text).map_err(|_| format!("keystore: {shown} is not JSON"))?;
-    let address = json.get("address").and_then(|address| address.as_str()).ok_or_else(|| {
-        format!("keystore: {shown} does not name its address; give address = \"0x…\" beside it")
-    })?;
-    parse(&format!("0x{}", address.trim_start_matches("0x")))
-        .map_err(|why| format!("keystore: {shown}: {why}"))
 }

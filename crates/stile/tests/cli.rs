@@ -6,6 +6,7 @@
 //! | `migrate` | `stile migrate`, and schemas that do not fit |
 //! | `refusals` | why `stile serve` does not start |
 //! | `dev` | `stile dev` |
+//! | `tx` | `stile tx` and `stile signer`, against a node on a real chain |
 //! | `logs` | what the log says, and what it never says |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -22,6 +23,8 @@ mod logs;
 mod migrate;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/tx.rs"]
+mod tx;
 
 use common::{Finished, run_in};
 use tempfile::TempDir;

@@ -2,23 +2,32 @@
 //!
 //! | file | what is checked |
 //! |---|---|
+//! | `bad` | a call that must be refused |
 //! | `bad_input` | every call refuses what it cannot use, says which field, and writes nothing |
+//! | `bad_tx` | the same for the calls about transactions |
 //! | `holds` | allocate and mark |
 //! | `lanes` | pause, resume, lists and pages |
 //! | `operations` | health, metrics, the OpenAPI document |
+//! | `schemathesis` | answers are as the OpenAPI document says, whatever is asked |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod common;
 
+#[path = "http/bad.rs"]
+mod bad;
 #[path = "http/bad_input.rs"]
 mod bad_input;
+#[path = "http/bad_tx.rs"]
+mod bad_tx;
 #[path = "http/holds.rs"]
 mod holds;
 #[path = "http/lanes.rs"]
 mod lanes;
 #[path = "http/operations.rs"]
 mod operations;
+#[path = "http/schemathesis.rs"]
+mod schemathesis;
 
 use common::{NodeOptions, StileProcess};
 use tempfile::TempDir;

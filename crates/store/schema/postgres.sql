@@ -13,6 +13,39 @@ CREATE TABLE allocation_key (
     CONSTRAINT allocation_key_idempotency_key_check CHECK (((octet_length(idempotency_key) >= 1) AND (octet_length(idempotency_key) <= 255)))
 );
 
+CREATE TABLE attempt (
+    tx_id uuid NOT NULL,
+    number integer NOT NULL,
+    hash bytea NOT NULL,
+    raw bytea NOT NULL,
+    fees json NOT NULL,
+    gas_limit bigint NOT NULL,
+    fencing_token bigint NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    last_sent_at timestamp with time zone,
+    sends integer NOT NULL DEFAULT 0,
+    said json,
+    CONSTRAINT attempt_pkey PRIMARY KEY (tx_id, number),
+    CONSTRAINT attempt_gas_limit_check CHECK ((gas_limit >= 0)),
+    CONSTRAINT attempt_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT attempt_number_check CHECK ((number > 0)),
+    CONSTRAINT attempt_raw_check CHECK ((octet_length(raw) > 0))
+) WITH (fillfactor=50);
+
+CREATE TABLE header (
+    chain_id bigint NOT NULL,
+    height bigint NOT NULL,
+    hash bytea NOT NULL,
+    parent bytea NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    replaced_at timestamp with time zone,
+    CONSTRAINT header_pkey PRIMARY KEY (chain_id, height, hash),
+    CONSTRAINT header_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT header_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT header_height_check CHECK ((height >= 0)),
+    CONSTRAINT header_parent_check CHECK ((octet_length(parent) = 32))
+);
+
 CREATE TABLE lane (
     chain_id bigint NOT NULL,
     signer bytea NOT NULL,
@@ -67,7 +100,105 @@ CREATE TABLE past_hold (
     CONSTRAINT past_hold_pkey PRIMARY KEY (hold_id)
 );
 
+CREATE TABLE tx (
+    tx_id uuid NOT NULL,
+    position bigint NOT NULL DEFAULT nextval('tx_position'::regclass),
+    tenant text NOT NULL,
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    request_id text,
+    request_hash bytea NOT NULL,
+    payload json NOT NULL,
+    finality text NOT NULL,
+    gas_limit bigint,
+    nonce bigint,
+    state text NOT NULL,
+    sub_state text,
+    outcome text,
+    tx_hash bytea,
+    block_number bigint,
+    block_hash bytea,
+    receipt json,
+    told_height bigint,
+    told_hash bytea,
+    error text,
+    events integer NOT NULL,
+    sends integer NOT NULL DEFAULT 0,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    first_submit_at timestamp with time zone,
+    last_submit_at timestamp with time zone,
+    next_resubmit_at timestamp with time zone,
+    last_receipt_check_at timestamp with time zone,
+    confirmed_at timestamp with time zone,
+    phase text NOT NULL GENERATED ALWAYS AS (CASE state WHEN 'CREATED'::text THEN 'WAITING'::text WHEN 'CONFIRMED'::text THEN 'DONE'::text WHEN 'FAILED'::text THEN 'DONE'::text ELSE 'OPEN'::text END) STORED,
+    done_block bigint GENERATED ALWAYS AS (CASE state WHEN 'CONFIRMED'::text THEN block_number ELSE NULL::bigint END) STORED,
+    CONSTRAINT tx_pkey PRIMARY KEY (tx_id),
+    CONSTRAINT tx_block_hash_check CHECK ((octet_length(block_hash) = 32)),
+    CONSTRAINT tx_block_number_check CHECK ((block_number >= 0)),
+    CONSTRAINT tx_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT tx_events_check CHECK ((events > 0)),
+    CONSTRAINT tx_finality_check CHECK ((finality ~ '^([0-9]+|safe|finalized)$'::text)),
+    CONSTRAINT tx_gas_limit_check CHECK ((gas_limit >= 0)),
+    CONSTRAINT tx_mined_has_receipt CHECK (((state <> ALL (ARRAY['TRACKING'::text, 'CONFIRMED'::text])) OR ((receipt IS NOT NULL) AND (outcome IS NOT NULL)))),
+    CONSTRAINT tx_nonce_check CHECK ((nonce >= 0)),
+    CONSTRAINT tx_nonce_fits_state CHECK (
+CASE state
+    WHEN 'CREATED'::text THEN (nonce IS NULL)
+    WHEN 'FAILED'::text THEN true
+    ELSE (nonce IS NOT NULL)
+END),
+    CONSTRAINT tx_outcome_check CHECK ((outcome = ANY (ARRAY['success'::text, 'reverted'::text]))),
+    CONSTRAINT tx_receipt_is_whole CHECK ((((receipt IS NULL) = (block_number IS NULL)) AND ((receipt IS NULL) = (block_hash IS NULL)))),
+    CONSTRAINT tx_request_hash_check CHECK ((octet_length(request_hash) = 32)),
+    CONSTRAINT tx_request_id_check CHECK (((octet_length(request_id) >= 1) AND (octet_length(request_id) <= 255))),
+    CONSTRAINT tx_signer_check CHECK ((octet_length(signer) = 20)),
+    CONSTRAINT tx_state_check CHECK ((state = ANY (ARRAY['CREATED'::text, 'ALLOCATED'::text, 'SUBMITTED'::text, 'TRACKING'::text, 'CONFIRMED'::text, 'FAILED'::text]))),
+    CONSTRAINT tx_sub_state_check CHECK ((sub_state = ANY (ARRAY['PENDING'::text, 'STALE'::text, 'UNDERPRICED'::text, 'INSUFFICIENT_FUNDS'::text, 'REORGED'::text, 'REVERTED'::text, 'CANCELLED'::text, 'REJECTED'::text, 'REPLACED_EXTERNALLY'::text, 'PAUSED'::text]))),
+    CONSTRAINT tx_told_hash_check CHECK ((octet_length(told_hash) = 32)),
+    CONSTRAINT tx_told_height_check CHECK ((told_height >= 0)),
+    CONSTRAINT tx_told_is_whole CHECK (((told_height IS NULL) = (told_hash IS NULL))),
+    CONSTRAINT tx_tx_hash_check CHECK ((octet_length(tx_hash) = 32))
+) WITH (fillfactor=50);
+
+CREATE TABLE tx_event (
+    tx_id uuid NOT NULL,
+    seq integer NOT NULL,
+    transaction bigint NOT NULL DEFAULT ((pg_current_xact_id())::text)::bigint,
+    entry bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    tenant text NOT NULL,
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    kind text NOT NULL,
+    state text NOT NULL,
+    sub_state text,
+    at timestamp with time zone NOT NULL,
+    node_id text NOT NULL,
+    fencing_token bigint,
+    data json NOT NULL,
+    CONSTRAINT tx_event_pkey PRIMARY KEY (tx_id, seq),
+    CONSTRAINT tx_event_kind_check CHECK ((kind <> ''::text)),
+    CONSTRAINT tx_event_seq_check CHECK ((seq > 0)),
+    CONSTRAINT tx_event_state_check CHECK ((state = ANY (ARRAY['CREATED'::text, 'ALLOCATED'::text, 'SUBMITTED'::text, 'TRACKING'::text, 'CONFIRMED'::text, 'FAILED'::text])))
+);
+
+CREATE UNIQUE INDEX attempt_hash ON public.attempt USING btree (hash);
+
 CREATE INDEX nonce_open ON public.nonce USING btree (chain_id, signer, nonce) WHERE (status <> 'CONSUMED'::text);
+
+CREATE INDEX tx_done ON public.tx USING btree (chain_id, signer, done_block) WHERE (done_block IS NOT NULL);
+
+CREATE INDEX tx_event_stream ON public.tx_event USING btree (transaction, entry);
+
+CREATE INDEX tx_of_lane ON public.tx USING btree (tenant, chain_id, signer, "position");
+
+CREATE INDEX tx_of_tenant ON public.tx USING btree (tenant, "position");
+
+CREATE UNIQUE INDEX tx_open ON public.tx USING btree (chain_id, signer, nonce) WHERE (phase = 'OPEN'::text);
+
+CREATE UNIQUE INDEX tx_request ON public.tx USING btree (tenant, chain_id, signer, request_id) WHERE (request_id IS NOT NULL);
+
+CREATE INDEX tx_waiting ON public.tx USING btree (chain_id, signer, "position") WHERE (phase = 'WAITING'::text);
 
 CREATE OR REPLACE FUNCTION public.lane_refuse()
  RETURNS trigger
@@ -93,12 +224,32 @@ BEGIN
     END USING ERRCODE = 'check_violation';
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.tx_refuse()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    RAISE EXCEPTION 'transaction %: %', OLD.tx_id, CASE
+        WHEN NEW.nonce IS DISTINCT FROM OLD.nonce AND OLD.nonce IS NOT NULL THEN 'a bound nonce never changes'
+        WHEN NEW.events < OLD.events THEN 'its history never gets shorter'
+        ELSE 'it stays on its lane'
+    END USING ERRCODE = 'check_violation';
+END $function$;
+
 CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW EXECUTE FUNCTION lane_refuse();
 
 CREATE TRIGGER lane_rules BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.fencing_token <= old.fencing_token) AND ((new.fencing_token < old.fencing_token) OR (new.owner_incarnation <> old.owner_incarnation) OR (new.next_nonce < old.next_nonce) OR ((new.next_nonce IS NULL) AND (old.next_nonce IS NOT NULL))))) EXECUTE FUNCTION lane_refuse();
 
 CREATE TRIGGER nonce_rules BEFORE UPDATE ON public.nonce FOR EACH ROW WHEN ((((old.status = 'CONSUMED'::text) AND (new.status <> 'CONSUMED'::text)) OR ((new.owner_id <> old.owner_id) AND (old.status <> 'RELEASED'::text)))) EXECUTE FUNCTION nonce_refuse();
 
+CREATE TRIGGER tx_rules BEFORE UPDATE ON public.tx FOR EACH ROW WHEN ((((old.nonce IS NOT NULL) AND (new.nonce IS DISTINCT FROM old.nonce)) OR (new.events < old.events) OR (new.chain_id <> old.chain_id) OR (new.signer <> old.signer))) EXECUTE FUNCTION tx_refuse();
+
+COMMENT ON table attempt IS 'Every signed transaction, written before it is sent';
+
 COMMENT ON table lane IS 'Lease and cursor of each signer on each chain';
 
 COMMENT ON table nonce IS 'Every nonce ever given out, and who has it';
+
+COMMENT ON table tx IS 'Managed transactions and where they stand';
+
+COMMENT ON table tx_event IS 'What happened to each transaction, in order';

@@ -25,6 +25,15 @@
 //! fn forged(real: Claim) -> Claim { Claim { token: FencingToken(99), ..real } }
 //! ```
 //!
+//! # Transactions
+//!
+//! [`TxStore`] is the part about managed transactions. Whoever accepts one needs no lease; whoever
+//! binds a nonce to it, or records what happened to it, is fenced. A transaction's row counts the
+//! entries of its history, every change is a compare-and-set on that count, and the entry is
+//! written in the same commit: so the numbers in a history have no gaps. All histories together are
+//! one stream, whose order ([`StreamPosition`]) is such that a reader who goes on from the last
+//! entry it saw misses nothing, although commits finish out of order.
+//!
 //! # What is deliberately absent
 //!
 //! No client clock: every time that is compared or stored comes from the database. No network
@@ -40,11 +49,20 @@ pub mod postgres;
 pub mod raw;
 pub mod sqlite;
 mod store;
+mod tx_columns;
+mod tx_store;
+mod tx_types;
 mod types;
 
 pub use error::StoreError;
 pub use open::{OpenOptions, open};
 pub use store::Store;
+pub use tx_store::TxStore;
+pub use tx_types::{
+    Acceptance, Attempt, BindTx, Bindable, HeaderUpdate, LaneChanges, NewAttempt, NewEvent, NewTx,
+    OpenTx, Recorded, Sending, Set, StreamPosition, Tx, TxBinding, TxChange, TxEvent, TxFilter,
+    TxPage,
+};
 pub use types::{
     Acquisition, Advance, AllocationKey, Binding, Claim, FencingToken, HeldLane, HoldFilter,
     HoldPage, LaneSurvey, LaneView, Mark, MarkOutcome, MarkVerdict, NewHold, Owner, Refusal,

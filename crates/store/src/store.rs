@@ -7,7 +7,7 @@ use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
 
 use crate::{
     Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey,
-    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, StoreError,
+    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, StoreError, TxStore,
 };
 
 /// The durable truth about lanes, nonces and holds.
@@ -16,7 +16,7 @@ use crate::{
 /// entry for each item, in the slice's order; an item refused does not harm the others. Slices may
 /// come in any order and name a lane only once.
 #[async_trait]
-pub trait Store: Send + Sync + std::fmt::Debug {
+pub trait Store: TxStore {
     /// Brings the schema up to date. Safe to call from several nodes at once.
     async fn migrate(&self) -> Result<SchemaReport, StoreError>;
 
@@ -42,12 +42,15 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn take_own(&self, holder: &Holder, lease: Duration)
     -> Result<Vec<HeldLane>, StoreError>;
 
-    /// Takes up to `limit` expired lanes that have open work, skipping rows that are locked.
+    /// Takes up to `limit` expired lanes that have open work, skipping rows that are locked. Open
+    /// are holds that are not settled, transactions that are not done, and those that are done but
+    /// whose block has fewer than `reorg_window` others on top of it.
     async fn take_expired(
         &self,
         holder: &Holder,
         lease: Duration,
         limit: u32,
+        reorg_window: u32,
     ) -> Result<Vec<HeldLane>, StoreError>;
 
     /// Extends leases without waiting for any lock.

@@ -106,6 +106,9 @@ pub enum Refusal {
     /// A planned row is no longer as it was; plan again from the database.
     #[error("a planned row is no longer as it was")]
     RowLost,
+    /// Older transactions of the lane wait for their nonces; a new one may not overtake them.
+    #[error("older transactions of the lane wait")]
+    OthersWait,
     /// The lane is paused.
     #[error("the lane is paused: {0}")]
     Paused(String),
@@ -259,6 +262,10 @@ pub struct LaneView {
     pub suspect: u64,
     /// Nonces below the cursor that nobody has, lowest first, at most 100 of them.
     pub gaps: Vec<Nonce>,
+    /// Managed transactions that have a nonce and are not in a canonical block.
+    pub in_flight: u64,
+    /// Managed transactions that wait for a nonce.
+    pub queued: u64,
 }
 
 /// Which holds to list.

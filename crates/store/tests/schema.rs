@@ -103,7 +103,10 @@ fn columns(table: &str) -> String {
     format!(
         "SELECT concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod),
                           CASE WHEN a.attnotnull THEN 'NOT NULL' END,
-                          'DEFAULT ' || pg_get_expr(d.adbin, d.adrelid))
+                          CASE WHEN a.attidentity = 'a' THEN 'GENERATED ALWAYS AS IDENTITY' END,
+                          CASE WHEN a.attgenerated = '' THEN 'DEFAULT ' || pg_get_expr(d.adbin, d.adrelid)
+                               ELSE format('GENERATED ALWAYS AS (%s) STORED', btrim(regexp_replace(
+                                   pg_get_expr(d.adbin, d.adrelid), '\\s+', ' ', 'g'))) END)
          FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
          WHERE a.attrelid = '{table}'::regclass AND a.attnum > 0 AND NOT a.attisdropped
          ORDER BY a.attnum"

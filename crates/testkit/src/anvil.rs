@@ -1,5 +1,21 @@
 //! A private development chain.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `anvil` | starting it, calling it |
+//! | `accounts` | keys, balances, nonces, transactions of its own accounts |
+//! | `mining` | when blocks come, and how they are taken back |
+//! | `blocks` | what is on the chain |
+//! | `contract` | a contract to call, which reverts when asked to |
 
+mod accounts;
+mod blocks;
+mod contract;
+mod mining;
+
+pub use blocks::Mined;
+
+use alloy_primitives::U256;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -108,37 +124,28 @@ impl Anvil {
         }
     }
 
-    /// Makes so many blocks at once.
-    pub async fn mine(&self, blocks: u64) {
-        self.rpc("anvil_mine", json!([format!("{blocks:#x}")])).await;
-    }
-
-    /// The height of the newest block.
-    pub async fn height(&self) -> u64 {
-        quantity(&self.rpc("eth_blockNumber", json!([])).await)
-    }
-
-    /// The addresses of the unlocked accounts, as anvil writes them.
-    pub async fn accounts(&self) -> Vec<String> {
-        let accounts = self.rpc("eth_accounts", json!([])).await;
-        let accounts = accounts.as_array().expect("a list of accounts");
-        accounts.iter().map(|account| account.as_str().unwrap().to_owned()).collect()
-    }
-
-    /// Sends one wei from an unlocked account to itself, as an outsider who shares the key would,
-    /// and returns the hash. Without a nonce, anvil takes the next one.
-    pub async fn send_transfer(&self, from: &str, nonce: Option<u64>) -> String {
-        let mut transaction = json!({ "from": from, "to": from, "value": "0x1" });
-        if let Some(nonce) = nonce {
-            transaction["nonce"] = json!(format!("{nonce:#x}"));
-        }
-        let hash = self.rpc("eth_sendTransaction", json!([transaction])).await;
-        hash.as_str().expect("a transaction hash").to_owned()
-    }
-
-    /// How many transactions an account has made, as of a block: `"latest"`, `"pending"`, ….
-    pub async fn nonce(&self, address: &str, tag: &str) -> u64 {
-        quantity(&self.rpc("eth_getTransactionCount", json!([address, tag])).await)
+    /// Calls a method many times in one request; the results in the order of the parameters.
+    ///
+    /// Panics with the text of an error, whoever made it.
+    async fn rpc_batch(&self, method: &str, params: Vec<Value>) -> Vec<Value> {
+        let requests: Vec<Value> = params
+            .into_iter()
+            .enumerate()
+            .map(|(id, params)| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .collect();
+        let answers = async {
+            self.client.post(&self.url).json(&requests).send().await?.json::<Vec<Value>>().await
+        };
+        let mut answers = answers.await.unwrap_or_else(|error| panic!("{method}: {error:?}"));
+        answers.sort_by_key(|answer| answer["id"].as_u64());
+        assert_eq!(answers.len(), requests.len(), "{method}: {answers:?}");
+        answers
+            .into_iter()
+            .map(|mut answer| match answer.get("error") {
+                Some(error) => panic!("{method}: {error}"),
+                None => answer["result"].take(),
+            })
+            .collect()
     }
 }
 
@@ -147,4 +154,15 @@ fn quantity(value: &Value) -> u64 {
     let digits = value.as_str().and_then(|text| text.strip_prefix("0x"));
     let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     number.unwrap_or_else(|| panic!("{value} is not a quantity"))
+}
+
+/// A JSON-RPC quantity that may be larger than 64 bits.
+fn amount(value: &Value) -> U256 {
+    let number = value.as_str().and_then(|text| text.parse().ok());
+    number.unwrap_or_else(|| panic!("{value} is not a quantity"))
+}
+
+/// A JSON-RPC text.
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a text")).to_owned()
 }

@@ -22,6 +22,7 @@
 //! | [`anvil`] | a private development chain |
 //! | [`redis`] | a private Redis server |
 //! | [`proxy`] | a TCP proxy that cuts, freezes and loses answers |
+//! | [`rpc_proxy`] | a proxy before a chain node that keeps a wire log, delays, holds and refuses |
 //!
 //! Three rules hold for all of it. Nothing started here outlives the test process, even one killed
 //! by `SIGKILL`. Nothing waits by sleeping for a fixed time: every wait names a condition, and
@@ -45,6 +46,7 @@ pub mod process;
 pub mod programs;
 pub mod proxy;
 pub mod redis;
+pub mod rpc_proxy;
 pub mod wait;
 
 mod account;
@@ -52,12 +54,13 @@ mod scratch;
 mod signal;
 mod watcher;
 
-pub use anvil::{Anvil, AnvilOptions};
+pub use anvil::{Anvil, AnvilOptions, Mined};
 pub use launch::Launch;
 pub use ports::free_port;
 pub use postgres::Postgres;
 pub use process::Process;
 pub use proxy::TcpProxy;
 pub use redis::Redis;
+pub use rpc_proxy::{RpcProxy, Seen, SentRaw};
 pub use signal::Signal;
 pub use wait::{DEADLINE, eventually, eventually_within};

@@ -4,6 +4,10 @@ use std::path::{Path, PathBuf};
 
 /// The environment variable that names the anvil to use.
 pub const ANVIL_VARIABLE: &str = "STILE_ANVIL";
+/// The environment variable that names the schemathesis to use.
+pub const SCHEMATHESIS_VARIABLE: &str = "STILE_SCHEMATHESIS";
+
+const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A program on `PATH`.
 pub fn on_path(name: &str) -> Option<PathBuf> {
@@ -44,18 +48,30 @@ pub fn redis() -> PathBuf {
 /// anvil: the one that [`ANVIL_VARIABLE`] names, else the pinned one that `npm ci` puts into the
 /// workspace, else the one on `PATH`.
 pub fn anvil() -> PathBuf {
-    if let Some(named) = std::env::var_os(ANVIL_VARIABLE) {
-        let named = PathBuf::from(named);
-        assert!(named.is_file(), "{ANVIL_VARIABLE} names {}, which is no file", named.display());
+    if let Some(named) = named(ANVIL_VARIABLE) {
         return named;
     }
-    let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let pinned = workspace.join("node_modules/.bin/anvil");
+    let pinned = Path::new(WORKSPACE).join("node_modules/.bin/anvil");
     // Without its symlinks the path leads to the program itself, from wherever it is started.
     if let Ok(pinned) = pinned.canonicalize() {
         return pinned;
     }
     on_path("anvil").unwrap_or_else(|| missing("anvil", "anvil 1.7.1"))
+}
+
+/// schemathesis: the one that [`SCHEMATHESIS_VARIABLE`] names, else the pinned one that
+/// `scripts/test` puts into the workspace. One from `PATH` would be of any version, and each
+/// version makes up other calls.
+pub fn schemathesis() -> PathBuf {
+    let pinned = || Path::new(WORKSPACE).join("target/tools/schemathesis/bin/schemathesis");
+    let program = named(SCHEMATHESIS_VARIABLE).unwrap_or_else(pinned);
+    if program.is_file() { program } else { missing("schemathesis", "scripts/schemathesis.txt") }
+}
+
+fn named(variable: &str) -> Option<PathBuf> {
+    let named = PathBuf::from(std::env::var_os(variable)?);
+    assert!(named.is_file(), "{variable} names {}, which is no file", named.display());
+    Some(named)
 }
 
 fn missing(program: &str, product: &str) -> ! {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use stile_chain::{BlockTag, ChainError, JsonRpcNonces, NonceSource};
+use stile_chain::{BlockTag, ChainError, Chains, NonceSource, PoolOptions};
 use stile_domain::{Address, ChainId, Lane, Nonce, parse_address};
 use testkit::Anvil;
 use tokio::sync::watch;
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
     /// Who is asked in the end; without one, the counts below.
-    real: Option<JsonRpcNonces>,
+    real: Option<Chains>,
     counts: Mutex<HashMap<Lane, Nonce>>,
     failing: Mutex<HashSet<Lane>>,
     hanging: watch::Sender<HashSet<Lane>>,
@@ -25,7 +25,7 @@ impl Chain {
     /// In front of anvil.
     pub(crate) fn of(anvil: &Anvil) -> Self {
         let chain = ChainId::new(31337).expect("in range");
-        let real = JsonRpcNonces::new([(chain, vec![anvil.url().to_owned()])]);
+        let real = Chains::new([(chain, vec![anvil.url().to_owned()])], PoolOptions::default());
         Self { real: Some(real.expect("a URL")), ..Self::default() }
     }
 

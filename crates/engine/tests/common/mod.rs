@@ -8,13 +8,14 @@
 //! | `spy` | a store that watches, stops and breaks what passes through to a real one |
 //! | `ledger` | what the database says in the end, against what callers were told |
 
-#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "each test binary uses a part of it")]
 
 mod bench;
 mod chain;
 mod database;
 mod ledger;
 mod spy;
+mod spy_txs;
 
 pub(crate) use bench::{
     Bench, LANE, QUEUE, key, lane, lanes_of_one_worker, lease, lease_without_renewal,

@@ -65,7 +65,7 @@ type Hook = Box<dyn FnOnce() -> BoxFuture<'static, Option<StoreError>> + Send>;
 
 /// Passes everything on to a real store.
 pub(crate) struct Spy {
-    inner: Arc<dyn Store>,
+    pub(super) inner: Arc<dyn Store>,
     seen: Mutex<Seen>,
     /// In front of binds.
     pub(crate) binds: Gate,
@@ -251,8 +251,9 @@ impl Store for Spy {
         holder: &Holder,
         lease: Duration,
         limit: u32,
+        reorg_window: u32,
     ) -> Result<Vec<HeldLane>, StoreError> {
-        let answer = self.inner.take_expired(holder, lease, limit).await;
+        let answer = self.inner.take_expired(holder, lease, limit, reorg_window).await;
         self.count("take_expired");
         answer
     }

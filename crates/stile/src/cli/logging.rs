@@ -16,7 +16,8 @@ pub(super) fn start(log: &Log) -> Result<(), Failure> {
     };
     // Stile's own words at the level asked for; its libraries only when something is wrong.
     let filter = EnvFilter::builder().parse(format!(
-        "warn,stile={level},stile_engine={level},stile_server={level},stile_store={level}"
+        "warn,stile={level},stile_chain={level},stile_engine={level},stile_server={level},\
+         stile_store={level}"
     ))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

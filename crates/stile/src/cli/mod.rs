@@ -1,6 +1,7 @@
 //! The commands of the binary. Data goes to standard output, logs and progress to standard error.
 
 mod bench;
+mod client;
 mod config;
 mod dev;
 mod logging;
@@ -8,6 +9,9 @@ mod migrate;
 mod reference;
 mod run;
 mod serve;
+mod signer;
+mod table;
+mod tx;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -32,6 +36,12 @@ enum Command {
     Dev(dev::DevArgs),
     /// Run a node.
     Serve(ConfigFile),
+    /// Transactions of a running server: send, get, list, watch.
+    #[command(subcommand)]
+    Tx(tx::TxCommand),
+    /// Signers of a running server: list, show.
+    #[command(subcommand)]
+    Signer(signer::SignerCommand),
     /// Bring the database schema up to date, and say what was done.
     Migrate(ConfigFile),
     /// Look at the configuration.
@@ -89,6 +99,8 @@ pub fn run() -> ExitCode {
         match cli.command {
             Command::Dev(args) => dev::dev(args, &environment).await,
             Command::Serve(file) => serve::serve(&file, &environment).await,
+            Command::Tx(command) => tx::tx(command, &environment).await,
+            Command::Signer(command) => signer::signer(command, &environment).await,
             Command::Migrate(file) => migrate::migrate(&file, &environment).await,
             Command::Config(command) => config::config(command, &environment),
             Command::Bench(command) => bench::bench(command).await,

@@ -15,6 +15,7 @@ enum Page {
     Errors,
     Metrics,
     Openapi,
+    States,
 }
 
 pub(super) fn reference(args: &ReferenceArgs) -> Result<(), Failure> {
@@ -22,6 +23,7 @@ pub(super) fn reference(args: &ReferenceArgs) -> Result<(), Failure> {
         Page::Configuration => print!("{}", crate::config::reference_markdown()),
         Page::Errors => print!("{}", stile_server::code::reference_markdown()),
         Page::Metrics => print!("{}", stile_engine::metrics::reference_markdown()),
+        Page::States => print!("{}", stile_domain::tx::reference_markdown()),
         Page::Openapi => println!("{}", stile_server::openapi().to_pretty_json()?),
     }
     Ok(())

@@ -36,7 +36,9 @@ pub(super) async fn start(
         }
     }
     let grace = parts.settings.shutdown_grace;
-    let node = Arc::new(Node::start(parts.settings, store, parts.chain).await?);
+    let chain = Arc::clone(&parts.managed.chains);
+    let node = Node::start_managed(parts.settings, store, chain, parts.managed).await?;
+    let node = Arc::new(node);
     let app = App { node: Arc::clone(&node), directory: parts.directory, prometheus };
     let server = Server::on(listening, app);
     Ok(Running { node, server, grace })

@@ -77,7 +77,8 @@ pub(super) enum Preset {
 /// From when on a key does something.
 enum Effect {
     Now,
-    ManagedTransactions,
+    FeeBumps,
+    GapRepair,
     ClusterRelease,
 }
 
@@ -86,9 +87,14 @@ impl Key {
         Self { name, kind, preset, text, effect: Effect::Now }
     }
 
-    /// Marks a key that only matters once Stile sends transactions itself.
-    const fn with_managed_transactions(self) -> Self {
-        Self { effect: Effect::ManagedTransactions, ..self }
+    /// Marks a key that only matters once Stile raises fees.
+    const fn with_fee_bumps(self) -> Self {
+        Self { effect: Effect::FeeBumps, ..self }
+    }
+
+    /// Marks a key that only matters once Stile notices outside use.
+    const fn with_gap_repair(self) -> Self {
+        Self { effect: Effect::GapRepair, ..self }
     }
 
     /// Marks a key that only matters once nodes work together.

@@ -60,10 +60,6 @@ async fn what_is_well_formed_and_still_cannot_run_is_said_too() {
             "[[chain]]\nid = 31337\n".to_owned(),
             ["chain 31337 has no endpoints", "chain_query.enabled"],
         ),
-        (
-            "[[chain]]\nid = 1\nendpoints = [\"wss://rpc.example\"]\n".to_owned(),
-            ["rpc.example", "must be http or https"],
-        ),
         (format!("{unasked}[[signer]]\naddress = \"{mistyped}\"\n"), ["signer[0]", "checksum"]),
         (
             format!("{unasked}[[signer]]\nkey = \"env:NOT_SET\"\n"),

@@ -56,18 +56,22 @@ async fn it_continues_where_it_was_unless_asked_to_start_over() {
 }
 
 #[tokio::test]
-async fn it_starts_where_the_chain_is() {
+async fn with_a_chain_it_sends_from_where_the_chain_is() {
     let anvil = Anvil::start(AnvilOptions::default()).await;
     for _ in 0..3 {
         anvil.send_transfer(SIGNER, None).await;
     }
     let directory = tempfile::tempdir().unwrap();
-    assert_eq!(once(directory.path(), &["--rpc-url", anvil.url()]).await, [3, 11, 12]);
+    let sent = run_in(directory.path(), &[&DEV[..], &["--rpc-url", anvil.url()]].concat()).await;
+    let output = sent.ok();
+    assert!(output.contains("9 transactions, 9 of them mined"), "{output}");
+    assert!(output.contains("stile tx send"), "{output}");
+    assert_eq!(anvil.nonce(SIGNER, "latest").await, 6);
     let elsewhere = tempfile::tempdir().unwrap();
     let url = format!("http://127.0.0.1:{}", testkit::free_port());
     let refused = run_in(elsewhere.path(), &[&DEV[..], &["--rpc-url", &url]].concat()).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("its first nonce is unknown"), "{refused:?}");
+    assert!(refused.stderr.contains("no endpoint of chain 31337 answered"), "{refused:?}");
 }
 
 #[tokio::test]

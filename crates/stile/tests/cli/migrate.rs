@@ -7,8 +7,11 @@ const NEWER: &str = "INSERT INTO refinery_schema_history (version, name, applied
                      VALUES (999, 'from_the_future', '2030-01-01T00:00:00Z', '1')";
 
 fn assert_migrates(first: &Finished, second: &Finished) {
-    assert_eq!(first.ok(), "applied V1__lanes_and_nonces\nschema is at version 1\n");
-    assert_eq!(second.ok(), "schema is at version 1\n", "twice is harmless");
+    assert_eq!(
+        first.ok(),
+        "applied V1__lanes_and_nonces\napplied V2__transactions\nschema is at version 2\n"
+    );
+    assert_eq!(second.ok(), "schema is at version 2\n", "twice is harmless");
 }
 
 #[tokio::test]
@@ -43,7 +46,7 @@ async fn a_schema_that_is_newer_than_the_binary_is_left_alone() {
     ] {
         let said = refused.failure();
         assert!(said.contains("schema is at version 999"), "{said}");
-        assert!(said.contains("only knows up to version 1"), "{said}");
+        assert!(said.contains("only knows up to version 2"), "{said}");
     }
 }
 
@@ -52,7 +55,7 @@ async fn a_node_that_may_not_migrate_asks_for_it() {
     let directory = tempfile::tempdir().unwrap();
     let options = NodeOptions::sqlite(&directory.path().join("stile.db"), &[SIGNER.to_owned()]);
     let refused = options.set_literal("store.migrate", "false").refused().await;
-    for part in ["version 0", "needs version 1", "stile migrate"] {
+    for part in ["version 0", "needs version 2", "stile migrate"] {
         assert!(refused.failure().contains(part), "{part} is missing: {refused:?}");
     }
 }

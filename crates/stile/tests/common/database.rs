@@ -10,11 +10,14 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use super::StileProcess;
 
 /// Our tables and their keys.
-const TABLES: [(&str, &str); 4] = [
+const TABLES: [(&str, &str); 7] = [
     ("lane", "chain_id, signer"),
     ("nonce", "chain_id, signer, nonce"),
     ("past_hold", "hold_id"),
     ("allocation_key", "tenant, chain_id, signer, idempotency_key"),
+    ("tx", "tx_id"),
+    ("attempt", "tx_id, number"),
+    ("tx_event", "tx_id, seq"),
 ];
 
 /// A database of a test's own on PostgreSQL.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use testkit::{Process, Signal, eventually, free_port};
+use testkit::{Anvil, Process, Signal, eventually, free_port};
 
 use super::{Answer, CHAIN, Finished, Pending, stile};
 
@@ -18,7 +18,7 @@ pub(crate) struct NodeOptions {
     id: String,
     keys: BTreeMap<String, String>,
     signers: Vec<String>,
-    endpoint: Option<String>,
+    endpoints: Vec<String>,
     further_chains: Vec<u64>,
     environment: Vec<(String, String)>,
 }
@@ -39,7 +39,7 @@ impl NodeOptions {
             id: id.to_owned(),
             keys: BTreeMap::new(),
             signers: signers.iter().map(|signer| format!("address = \"{signer}\"")).collect(),
-            endpoint: None,
+            endpoints: Vec::new(),
             further_chains: Vec::new(),
             environment: Vec::new(),
         };
@@ -71,9 +71,9 @@ impl NodeOptions {
         self.set("nonce.lease.duration", duration).set("nonce.lease.renew_interval", renew_interval)
     }
 
-    /// Asks this chain node, instead of none.
+    /// Asks this chain node, instead of none or besides others.
     pub(crate) fn endpoint(mut self, url: &str) -> Self {
-        self.endpoint = Some(url.to_owned());
+        self.endpoints.push(url.to_owned());
         self
     }
 
@@ -90,13 +90,26 @@ impl NodeOptions {
         self
     }
 
+    /// The signers whose keys every development chain knows: the first so many of its accounts.
+    pub(crate) fn development_keys(self, count: usize) -> Self {
+        (0..count).fold(self, |options, account| {
+            options.key_in_environment(&format!("KEY_{account}"), Anvil::key(account))
+        })
+    }
+
+    /// A signer whose key is in another process.
+    pub(crate) fn remote_signer(mut self, url: &str, address: &str) -> Self {
+        self.signers.push(format!("remote = \"{url}\"\naddress = \"{address}\""));
+        self
+    }
+
     /// The configuration file of a node that listens on this port.
     pub(crate) fn to_toml(&self, port: u16) -> String {
         let mut text = String::new();
         let defaults = [
             ("server.listen", format!("\"127.0.0.1:{port}\"")),
             ("cluster.advertise_url", format!("\"http://127.0.0.1:{port}\"")),
-            ("nonce.chain_query.enabled", self.endpoint.is_some().to_string()),
+            ("nonce.chain_query.enabled", (!self.endpoints.is_empty()).to_string()),
         ];
         for (key, value) in defaults.iter().filter(|(key, _)| !self.keys.contains_key(*key)) {
             writeln!(text, "{key} = {value}").expect("write to a string");
@@ -104,8 +117,7 @@ impl NodeOptions {
         for (key, value) in &self.keys {
             writeln!(text, "{key} = {value}").expect("write to a string");
         }
-        let endpoints: Vec<_> = self.endpoint.iter().collect();
-        writeln!(text, "[[chain]]\nid = {CHAIN}\nendpoints = {endpoints:?}").expect("write");
+        writeln!(text, "[[chain]]\nid = {CHAIN}\nendpoints = {:?}", self.endpoints).expect("write");
         for id in &self.further_chains {
             writeln!(text, "[[chain]]\nid = {id}").expect("write to a string");
         }
@@ -205,7 +217,7 @@ impl StileProcess {
         self.client.request(method, format!("{}{path}", self.url))
     }
 
-    async fn try_get(&self, path: &str) -> reqwest::Result<Answer> {
+    pub(crate) async fn try_get(&self, path: &str) -> reqwest::Result<Answer> {
         Answer::of(self.request("GET", path).send().await?).await
     }
 
@@ -253,6 +265,12 @@ impl StileProcess {
             *name == series || (!series.contains('{') && name.split('{').next() == Some(series))
         });
         found.map(|(_, value)| value.parse::<f64>().expect("a number")).sum()
+    }
+
+    /// Ends the node without a word, and waits until it is gone: its port and its locks are free.
+    pub(crate) async fn kill(&self) {
+        self.process.signal(Signal::Kill);
+        self.process.wait_exit(testkit::DEADLINE).await;
     }
 
     /// Asks the node to end, and waits until it has.

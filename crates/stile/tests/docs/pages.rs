@@ -12,6 +12,7 @@ fn generated_pages_are_what_the_code_says() {
     for (page, name, generated) in [
         ("docs/errors.md", "errors", stile_server::code::reference_markdown()),
         ("docs/metrics.md", "metrics", stile_engine::metrics::reference_markdown()),
+        ("docs/states.md", "states", stile_domain::tx::reference_markdown()),
         ("docs/openapi.json", "openapi", openapi),
     ] {
         let differs = read(page) != generated;

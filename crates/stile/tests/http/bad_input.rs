@@ -1,62 +1,8 @@
 //! Every call refuses what it cannot use, says which field, and writes nothing.
 
 use crate::Solo;
-use crate::common::{Answer, Pending, SIGNER, StileProcess, hash, signer};
-
-/// A call that must be refused.
-struct Bad {
-    what: String,
-    method: &'static str,
-    path: String,
-    headers: Vec<(&'static str, String)>,
-    body: Vec<u8>,
-    expected: (u16, &'static str, Option<&'static str>),
-}
-
-impl Bad {
-    fn new(method: &'static str, path: impl Into<String>) -> Self {
-        let path = path.into();
-        let expected = (0, "", None);
-        Self { what: String::new(), method, path, headers: vec![], body: vec![], expected }
-    }
-
-    fn post(path: impl Into<String>, body: impl AsRef<[u8]>) -> Self {
-        let body = body.as_ref().to_vec();
-        let headers = vec![("content-type", "application/json".to_owned())];
-        Self { headers, body, ..Self::new("POST", path) }
-    }
-
-    fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.retain(|(known, _)| *known != name);
-        self.headers.push((name, value.into()));
-        self
-    }
-
-    /// A field has a bad value, is missing or unknown.
-    fn field(self, field: &'static str) -> Self {
-        self.expect(422, "invalid-field", Some(field))
-    }
-
-    fn malformed(self) -> Self {
-        self.expect(400, "malformed-json", None)
-    }
-
-    fn expect(mut self, status: u16, code: &'static str, field: Option<&'static str>) -> Self {
-        self.expected = (status, code, field);
-        let body = String::from_utf8_lossy(&self.body).chars().take(120).collect::<String>();
-        self.what = format!("{} {} {:?} {body}", self.method, self.path, self.headers);
-        self
-    }
-
-    async fn send(&self, node: &StileProcess) -> Answer {
-        // By hand, since a client would not send some of these.
-        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        Pending::send(&node.address(), &head, &self.body).await.answer().await
-    }
-}
+use crate::bad::{Bad, NO_CHAIN, bad_signers};
+use crate::common::{SIGNER, hash};
 
 /// A call's path and its body, as they would be right but for the parts that a test replaces.
 struct Call {
@@ -109,19 +55,6 @@ impl Call {
         self.fields.iter().any(|(name, _)| *name == field)
     }
 }
-
-/// Values that no `chainId` can have.
-const NO_CHAIN: [&str; 9] = [
-    "0",
-    "-1",
-    "1.5",
-    "\"31337\"",
-    "true",
-    "[]",
-    "{}",
-    "18446744073709551616",
-    "9223372036854775808",
-];
 
 /// What every call with a body refuses.
 fn bad_bodies() -> Vec<Bad> {
@@ -226,24 +159,6 @@ fn bad_values(call: &Call) -> Vec<Bad> {
     bad
 }
 
-/// What every call with a signer in its path refuses.
-fn bad_signers(call: impl Fn(&str) -> Bad) -> Vec<Bad> {
-    let mistyped = SIGNER.replace("f39F", "f39f");
-    let malformed = [
-        "0x12",
-        "nonsense",
-        &SIGNER[2..],
-        &format!("{SIGNER}00"),
-        &SIGNER.replace('9', "g"),
-        &mistyped,
-        "%00",
-        "%ff",
-    ];
-    let mut bad: Vec<Bad> = malformed.iter().map(|signer| call(signer).field("signer")).collect();
-    bad.push(call(&signer(9)).expect(404, "unknown-signer", None));
-    bad
-}
-
 fn bad_queries() -> Vec<Bad> {
     let holds = |query: &str| Bad::new("GET", format!("/api/v1/nonces/{SIGNER}?{query}"));
     let lane = |query: &str| Bad::new("GET", format!("/api/v1/signers/{SIGNER}?{query}"));
@@ -284,7 +199,15 @@ fn bad_headers_and_paths() -> Vec<Bad> {
     for path in ["/nothing", "/api", "/api/v1", "/api/v1/nonces", "/api/v2/signers", "/health"] {
         bad.push(Bad::new("GET", path).expect(404, "not-found", None));
     }
-    let reads = ["/health/live", "/health/ready", "/metrics", "/openapi.json", "/api/v1/signers"];
+    let reads = [
+        "/health/live",
+        "/health/ready",
+        "/metrics",
+        "/openapi.json",
+        "/api/v1/signers",
+        "/",
+        "/docs",
+    ];
     for path in reads {
         bad.push(Bad::post(path, "{}").expect(405, "method-not-allowed", None));
     }
@@ -300,24 +223,8 @@ async fn bad_input_is_refused_with_a_reason_and_nothing_is_written() {
     solo.node.recyclable(&given_back, "not sent").await.ok();
     let before = solo.dump();
     for call in [bad_bodies(), bad_queries(), bad_headers_and_paths()].into_iter().flatten() {
-        let answer = call.send(&solo.node).await;
-        let what = &call.what;
-        let (status, code, field) = call.expected;
-        assert_eq!(
-            (answer.status, answer.problem().as_str()),
-            (status, code),
-            "{what}: {answer:?}"
-        );
-        let fields = answer.fields();
-        assert_eq!(fields.first().map(String::as_str), field, "{what}: {answer:?}");
-        if let Some(field) = field {
-            let detail = answer.json()["detail"].to_string();
-            assert!(detail.contains(field), "{what}: {answer:?}");
-        }
-        if status == 405 {
-            assert!(answer.header("allow").is_some(), "{what}: {answer:?}");
-        }
-        assert_eq!(solo.dump(), before, "{what}");
+        call.is_refused(&solo.node).await;
+        assert_eq!(solo.dump(), before, "{}", call.what);
     }
     assert_eq!(solo.node.used(&held, &hash(1)).await.ok()["status"], "CONSUMED");
     assert!(!solo.node.process.stderr().contains("ERROR"), "{}", solo.node.process.stderr());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use stile_engine::metrics::METRICS;
-use testkit::{Postgres, eventually};
+use testkit::{Anvil, AnvilOptions, Postgres, eventually};
 
 use crate::Solo;
 use crate::common::{NodeOptions, SIGNER, hash, signers};
@@ -56,10 +56,25 @@ fn is_metric_name(name: &str) -> bool {
 
 #[tokio::test]
 async fn metrics_are_prometheus_text_with_every_metric_and_no_address() {
-    let solo = Solo::start(&[SIGNER.to_owned()]).await;
+    // A chain, a transaction and a reorganisation, so that there is something to measure.
+    let anvil = Anvil::start(AnvilOptions::default()).await;
+    anvil.mine(3).await;
+    let solo = Solo::start_with(&[], |options| {
+        let options = options.key_in_environment("STILE_TEST_KEY", Anvil::key(0));
+        options.endpoint(anvil.url()).set_literal("confirmations.required", "0")
+    })
+    .await;
     let hold = solo.node.allocate(SIGNER).await.ok();
-    solo.node.used(&hold, &hash(1)).await.ok();
+    solo.node.recyclable(&hold, "not needed").await.ok();
     solo.node.get(&format!("/api/v1/signers/{SIGNER}")).await.ok();
+    let payload = json!({ "to": SIGNER, "value": "1" });
+    let sent = solo.node.post("/api/v1/tx", json!({ "signer": SIGNER, "payload": payload })).await;
+    let path = format!("/api/v1/tx/{}", sent.json()["txId"].as_str().unwrap());
+    eventually("the transaction to be done", async || {
+        (solo.node.get(&path).await.ok()["state"] == "CONFIRMED").then_some(())
+    })
+    .await;
+    anvil.rpc("anvil_reorg", json!([2, []])).await;
     let page = eventually("every metric to be there", async || {
         let answer = solo.node.get("/metrics").await;
         assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4"));
@@ -101,12 +116,21 @@ async fn metrics_are_prometheus_text_with_every_metric_and_no_address() {
     let unprefixed = SIGNER[2..].to_lowercase();
     assert!(!page.to_lowercase().contains(&unprefixed), "an address");
     assert_eq!(solo.node.metric("stile_allocate_total{result=\"fresh\"}").await, 1.0);
-    let used = "stile_mark_total{verdict=\"used\",result=\"done\"}";
+    let used = "stile_mark_total{verdict=\"recyclable\",result=\"done\"}";
     assert_eq!(solo.node.metric(used).await, 1.0);
 }
 
 /// Every route there is; one that is added must be added here.
-const ROUTES: [(&str, &str); 11] = [
+const ROUTES: [(&str, &str); 20] = [
+    ("post", "/api/v1/tx"),
+    ("post", "/api/v1/tx/batch"),
+    ("get", "/api/v1/tx"),
+    ("get", "/api/v1/tx/by-request"),
+    ("get", "/api/v1/tx/{txId}"),
+    ("get", "/api/v1/tx/{txId}/history"),
+    ("get", "/api/v1/tx/{txId}/attempts"),
+    ("get", "/api/v1/tx/{txId}/confirmations"),
+    ("get", "/api/v1/events"),
     ("get", "/api/v1/nonces/{signer}"),
     ("post", "/api/v1/nonces/{signer}/allocate"),
     ("post", "/api/v1/nonces/{signer}/{nonce}/recyclable"),
@@ -139,6 +163,8 @@ async fn the_openapi_document_is_served_and_has_every_route() {
     assert_eq!(operation_ids(&served).len(), ROUTES.len(), "a name of its own for each");
     for (method, path) in ROUTES {
         let path = path.replace("{signer}", SIGNER).replace("{nonce}", "0");
+        // A stream has no end to wait for, unless it is refused.
+        let path = path.replace("/events", "/events?after=nonsense");
         let answer = solo.node.request(&method.to_uppercase(), &path).send().await.unwrap();
         let code = crate::common::Answer::of(answer).await.unwrap();
         assert!(!code.text.contains("urn:stile:error:not-found"), "{method} {path}");
@@ -150,4 +176,42 @@ fn operation_ids(document: &serde_json::Value) -> BTreeSet<&str> {
     let paths = document["paths"].as_object().unwrap().values();
     let calls = paths.flat_map(|methods| methods.as_object().unwrap().values());
     calls.filter_map(|call| call["operationId"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn the_pages_bring_all_they_need() {
+    let solo = Solo::start(&[SIGNER.to_owned()]).await;
+    for path in ["/", "/docs"] {
+        let page = solo.node.get(path).await;
+        assert_eq!(page.status, 200);
+        assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert!(!policy.contains("http") && !policy.contains('*'), "{policy}");
+        for elsewhere in ["http://", "https://", "\"//"] {
+            assert!(!page.text.contains(elsewhere), "{path} has {elsewhere}");
+        }
+        assert!(!page.text.contains("innerHTML"), "what the server says is text, not HTML");
+        let sources = page.text.split("src=\"").skip(1).chain(page.text.split("href=\"").skip(1));
+        for source in sources.map(|rest| rest.split('"').next().unwrap()) {
+            if source != "data:," && source != "/api/v1/events" {
+                assert_eq!(solo.node.get(source).await.status, 200, "{path} needs {source}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn streams_of_events_end_when_the_server_stops() {
+    let solo = Solo::start(&[SIGNER.to_owned()]).await;
+    let mut stream = solo.node.request("GET", "/api/v1/events").send().await.unwrap();
+    assert_eq!(stream.headers()["content-type"], "text/event-stream");
+    let begin = String::from_utf8(stream.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    assert!(begin.starts_with("id: "), "where the stream begins is told at once: {begin}");
+    let stopping = std::time::Instant::now();
+    let (ended, stopped) = tokio::join!(stream.text(), solo.node.terminate());
+    ended.unwrap();
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    assert!(stopping.elapsed() < std::time::Duration::from_secs(10), "{:?}", stopping.elapsed());
+    assert!(!stopped.stderr.contains("still running"), "{stopped:?}");
 }

@@ -1,113 +1,66 @@
 //! Planned holds: what `allocate` commits.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use stile_domain::{Hold, Lane, Timestamp};
 use uuid::Uuid;
 
 use super::fence::{FenceResult, Fenced, fence};
+use super::lane_work::{Answers, Attempt, LaneWork};
 use super::rows;
 use super::session::Sessions;
 use crate::{Advance, Binding, Refusal, StoreError};
 
-type Answers = HashMap<Lane, Result<Vec<Hold>, Refusal>>;
+/// Planned holds, on these terms.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bind {
+    pub(super) lease: Duration,
+    pub(super) hold_timeout: Duration,
+}
 
-pub(super) async fn bind(
-    sessions: &Sessions,
-    bindings: &[Binding],
-    lease: Duration,
-    hold_timeout: Duration,
-) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
-    let mut answers = Answers::with_capacity(bindings.len());
-    let mut open: Vec<&Binding> = bindings.iter().collect();
-    while !open.is_empty() {
-        let attempt = attempt(sessions, &open, lease, hold_timeout);
-        match sessions.within(StoreError::CommitUnknown, attempt).await {
-            Ok(Attempt::Committed(committed)) => {
-                answers.extend(committed);
-                open.clear();
-            }
-            Ok(Attempt::Lost(lost)) => {
-                // All or nothing for a lane: its part is refused, the others go again without it.
-                answers.extend(lost.iter().map(|lane| (*lane, Err(Refusal::RowLost))));
-                open.retain(|binding| !lost.contains(&binding.claim.lane));
-            }
-            // One lane's rows break a constraint. Each lane on its own shows which one it is.
-            Err(StoreError::Constraint(_)) if open.len() > 1 => {
-                one_by_one(sessions, &open, lease, hold_timeout, &mut answers).await?;
-                open.clear();
-            }
-            Err(StoreError::Constraint(text)) => {
-                answers.insert(open[0].claim.lane, Err(Refusal::Inconsistent(text)));
-                open.clear();
-            }
-            Err(error) => return Err(error),
+impl LaneWork for Bind {
+    type Part = Binding;
+    type Answer = Vec<Hold>;
+
+    fn lane(part: &Binding) -> Lane {
+        part.claim.lane
+    }
+
+    fn rows(part: &Binding) -> usize {
+        part.holds.len()
+    }
+
+    async fn attempt(
+        &self,
+        sessions: &Sessions,
+        bindings: &[&Binding],
+    ) -> Result<Attempt<Vec<Hold>>, StoreError> {
+        let claims: Vec<_> = bindings
+            .iter()
+            .map(|b| (b.claim, Some(Advance { first: b.plan.first, count: b.plan.fresh })))
+            .collect();
+        let FenceResult { fenced, refused } = fence(sessions, &claims, self.lease).await?;
+        let mut answers: Answers<Vec<Hold>> =
+            refused.into_iter().map(|(lane, refusal)| (lane, Err(refusal))).collect();
+        let Some(now) = fenced.time() else {
+            fenced.into_transaction().rollback().await?;
+            return Ok(Attempt::Committed(answers));
+        };
+        let passed: Vec<&Binding> =
+            bindings.iter().copied().filter(|b| fenced.claim(b.claim.lane).is_some()).collect();
+        let lost = fenced.reissue(&passed, now, self.hold_timeout).await?;
+        if !lost.is_empty() {
+            fenced.into_transaction().rollback().await?;
+            let lost = lost.into_iter().map(|lane| (lane, Refusal::RowLost));
+            return Ok(Attempt::Lost(lost.collect()));
         }
+        fenced.insert_keys(&passed, now).await?;
+        fenced.insert_and_commit(&passed, now, self.hold_timeout).await?;
+        let locked_until = crate::open::after(now, self.hold_timeout)?;
+        answers.extend(passed.iter().map(|b| (b.claim.lane, Ok(b.written(locked_until)))));
+        Ok(Attempt::Committed(answers))
     }
-    bindings
-        .iter()
-        .map(|binding| {
-            let lane = binding.claim.lane;
-            answers
-                .remove(&lane)
-                .ok_or_else(|| StoreError::Internal(format!("the row of {lane} is gone")))
-        })
-        .collect()
-}
-
-async fn one_by_one(
-    sessions: &Sessions,
-    bindings: &[&Binding],
-    lease: Duration,
-    hold_timeout: Duration,
-    answers: &mut Answers,
-) -> Result<(), StoreError> {
-    for binding in bindings {
-        let part = Box::pin(bind(sessions, std::slice::from_ref(*binding), lease, hold_timeout));
-        // Earlier lanes are committed by now, so a failure here leaves the whole call's fate to
-        // be read back.
-        let part = part.await.map_err(|e| StoreError::CommitUnknown(e.to_string()))?;
-        answers.extend(part.into_iter().map(|answer| (binding.claim.lane, answer)));
-    }
-    Ok(())
-}
-
-enum Attempt {
-    Committed(Answers),
-    /// Lanes that lost a planned row; everything was rolled back.
-    Lost(HashSet<Lane>),
-}
-
-async fn attempt(
-    sessions: &Sessions,
-    bindings: &[&Binding],
-    lease: Duration,
-    hold_timeout: Duration,
-) -> Result<Attempt, StoreError> {
-    let claims: Vec<_> = bindings
-        .iter()
-        .map(|b| (b.claim, Some(Advance { first: b.plan.first, count: b.plan.fresh })))
-        .collect();
-    let FenceResult { fenced, refused } = fence(sessions, &claims, lease).await?;
-    let mut answers: Answers =
-        refused.into_iter().map(|(lane, refusal)| (lane, Err(refusal))).collect();
-    let Some(now) = fenced.time() else {
-        fenced.into_transaction().rollback().await?;
-        return Ok(Attempt::Committed(answers));
-    };
-    let passed: Vec<&Binding> =
-        bindings.iter().copied().filter(|b| fenced.claim(b.claim.lane).is_some()).collect();
-    let lost = fenced.reissue(&passed, now, hold_timeout).await?;
-    if !lost.is_empty() {
-        fenced.into_transaction().rollback().await?;
-        return Ok(Attempt::Lost(lost));
-    }
-    fenced.insert_keys(&passed, now).await?;
-    fenced.insert_and_commit(&passed, now, hold_timeout).await?;
-    let locked_until = crate::open::after(now, hold_timeout)?;
-    answers.extend(passed.iter().map(|b| (b.claim.lane, Ok(b.written(locked_until)))));
-    Ok(Attempt::Committed(answers))
 }
 
 impl Fenced {

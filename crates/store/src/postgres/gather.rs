@@ -1,62 +1,54 @@
-//! Allocations that wait for their turn are committed together.
+//! Calls that wait for their turn are committed together.
 //!
 //! A transaction costs the server far more than a row. So only a few commit at one time, and
-//! whoever gets a turn takes along everything that waits by then: the busier the store, the fewer
-//! transactions it needs for each nonce. With nobody waiting a call has its turn at once.
+//! whoever gets a turn takes along everything of its kind that waits by then: the busier the store,
+//! the fewer transactions it needs for each row. With nobody waiting a call has its turn at once.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use stile_domain::{Hold, Lane};
+use stile_domain::Lane;
 use tokio::sync::{Semaphore, oneshot};
 use uuid::Uuid;
 
-use super::bind;
+use super::lane_work::{LaneWork, lane_by_lane};
 use super::session::Sessions;
-use crate::{Binding, Refusal, StoreError};
+use crate::{Refusal, StoreError};
 
-/// Transactions of allocations at one time.
+/// Transactions of one kind at one time.
 const TURNS: usize = 4;
 
-/// Nonces in one transaction at most.
+/// Rows of what is asked for in one transaction at most.
 const ROWS: usize = 2000;
 
-pub(super) type Answer = Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError>;
+type Answer<W> = Result<Vec<Result<<W as LaneWork>::Answer, Refusal>>, StoreError>;
 
+/// Calls of one kind.
 #[derive(Debug)]
-pub(super) struct Gather {
-    waiting: Mutex<Vec<Part>>,
+pub(super) struct Gather<W: LaneWork> {
+    waiting: Mutex<Vec<Call<W>>>,
     turns: Semaphore,
 }
 
-/// One call's part.
+/// One call that waits.
 #[derive(Debug)]
-struct Part {
+struct Call<W: LaneWork> {
     id: Uuid,
-    bindings: Vec<Binding>,
-    lease: Duration,
-    hold_timeout: Duration,
-    reply: oneshot::Sender<Answer>,
+    work: W,
+    parts: Vec<W::Part>,
+    reply: oneshot::Sender<Answer<W>>,
 }
 
-impl Gather {
+impl<W: LaneWork> Gather<W> {
     pub(super) fn new() -> Self {
         Self { waiting: Mutex::default(), turns: Semaphore::new(TURNS) }
     }
 
     /// Waits for a turn or for somebody who takes this along, whichever comes first.
-    pub(super) async fn bind(
-        &self,
-        sessions: &Sessions,
-        bindings: &[Binding],
-        lease: Duration,
-        hold_timeout: Duration,
-    ) -> Answer {
+    pub(super) async fn run(&self, sessions: &Sessions, work: W, parts: &[W::Part]) -> Answer<W> {
         let (reply, mut answer) = oneshot::channel();
         let id = Uuid::now_v7();
-        let part = Part { id, bindings: bindings.to_vec(), lease, hold_timeout, reply };
-        self.waiting().push(part);
+        self.waiting().push(Call { id, work, parts: parts.to_vec(), reply });
         let answer = loop {
             tokio::select! {
                 biased;
@@ -74,30 +66,29 @@ impl Gather {
         answer.unwrap_or_else(|_| Err(StoreError::CommitUnknown(cut_short())))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<Part>> {
+    fn waiting(&self) -> MutexGuard<'_, Vec<Call<W>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What can go into one transaction: the oldest first, no lane twice, all on the same terms.
-    /// `None` if somebody has taken this part along already.
-    fn take(&self, id: Uuid) -> Option<Vec<Part>> {
+    /// `None` if somebody has taken this call along already.
+    fn take(&self, id: Uuid) -> Option<Vec<Call<W>>> {
         let mut waiting = self.waiting();
         // Nothing has been sent for a caller that went away while it waited, and nothing will be:
-        // it may have read back already that its holds do not exist.
-        waiting.retain(|part| !part.reply.is_closed());
-        waiting.iter().find(|part| part.id == id)?;
-        let first = waiting.first()?;
-        let terms = (first.lease, first.hold_timeout);
+        // it may have read back already that what it asked for does not exist.
+        waiting.retain(|call| !call.reply.is_closed());
+        waiting.iter().find(|call| call.id == id)?;
+        let terms = waiting.first()?.work.clone();
         let (mut lanes, mut rows): (HashSet<Lane>, usize) = (HashSet::new(), 0);
         let group = waiting
-            .extract_if(.., |part| {
-                let count: usize = part.bindings.iter().map(|binding| binding.holds.len()).sum();
+            .extract_if(.., |call| {
+                let count: usize = call.parts.iter().map(W::rows).sum();
                 let fits = rows == 0 || rows + count <= ROWS;
-                let alike = (part.lease, part.hold_timeout) == terms;
-                let apart = part.bindings.iter().all(|b| !lanes.contains(&b.claim.lane));
+                let alike = call.work == terms;
+                let apart = call.parts.iter().all(|part| !lanes.contains(&W::lane(part)));
                 let goes = fits && alike && apart;
                 // What stays keeps its place: nothing of its lanes may overtake it.
-                lanes.extend(part.bindings.iter().map(|binding| binding.claim.lane));
+                lanes.extend(call.parts.iter().map(W::lane));
                 rows += if goes { count } else { 0 };
                 goes
             })
@@ -106,15 +97,14 @@ impl Gather {
     }
 }
 
-async fn commit(sessions: &Sessions, parts: Vec<Part>) {
-    let Some(first) = parts.first() else { return };
-    let (lease, hold_timeout) = (first.lease, first.hold_timeout);
-    let (bindings, replies): (Vec<Vec<Binding>>, Vec<_>) =
-        parts.into_iter().map(|part| (part.bindings, part.reply)).unzip();
-    let counts: Vec<usize> = bindings.iter().map(Vec::len).collect();
-    let merged: Vec<Binding> = bindings.into_iter().flatten().collect();
+async fn commit<W: LaneWork>(sessions: &Sessions, calls: Vec<Call<W>>) {
+    let Some(work) = calls.first().map(|call| call.work.clone()) else { return };
+    let (parts, replies): (Vec<Vec<W::Part>>, Vec<_>) =
+        calls.into_iter().map(|call| (call.parts, call.reply)).unzip();
+    let counts: Vec<usize> = parts.iter().map(Vec::len).collect();
+    let merged: Vec<W::Part> = parts.into_iter().flatten().collect();
     // A caller that is gone does not undo a commit, so nobody minds an answer that finds nobody.
-    match bind::bind(sessions, &merged, lease, hold_timeout).await {
+    match lane_by_lane(sessions, &work, &merged).await {
         Ok(answers) => {
             let mut answers = answers.into_iter();
             for (reply, count) in replies.into_iter().zip(counts) {

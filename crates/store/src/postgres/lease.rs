@@ -66,6 +66,7 @@ pub(super) async fn take_expired(
     holder: &Holder,
     lease: Duration,
     limit: u32,
+    reorg_window: u32,
 ) -> Result<Vec<HeldLane>, StoreError> {
     let rows = sessions
         .write(
@@ -76,6 +77,7 @@ pub(super) async fn take_expired(
                 &holder.url,
                 &rows::seconds(lease),
                 &i64::from(limit),
+                &i64::from(reorg_window),
             ],
         )
         .await?;

@@ -7,25 +7,41 @@
 //! | `schema` | migrations |
 //! | `fence` | the fence, and the guard it yields |
 //! | `lease` | acquire, take, renew, release |
+//! | `lane_work` | one transaction for several lanes, of which one may fail |
 //! | `bind` | planned holds |
-//! | `gather` | allocations that wait are committed together |
+//! | `gather` | calls that wait are committed together |
 //! | `sweep` | the first cursor, holds that ran out, what the chain shows |
 //! | `mark` | callers' marks, pause and resume: what needs no lease |
 //! | `read` | reads |
 //! | `rows` | rows to values and back |
+//! | `tx_store` | the part of the trait that is about transactions |
+//! | `accept` | transactions taken in |
+//! | `bind_txs` | transactions that get their nonces |
+//! | `record` | what happened to them |
+//! | `headers` | which blocks are canonical |
+//! | `read_txs` | reads of transactions |
+//! | `tx_rows` | their rows to values and back |
 //! | `sql/` | the statements |
 
+mod accept;
 mod bind;
+mod bind_txs;
 pub(crate) mod connect;
 mod fence;
 mod gather;
+mod headers;
+mod lane_work;
 mod lease;
 mod mark;
 mod read;
+mod read_txs;
+mod record;
 mod rows;
 mod schema;
 mod session;
 mod sweep;
+mod tx_rows;
+mod tx_store;
 
 use std::time::Duration;
 
@@ -42,13 +58,20 @@ pub use connect::PostgresOptions;
 #[derive(Debug)]
 pub struct PostgresStore {
     sessions: session::Sessions,
-    gather: gather::Gather,
+    bindings: gather::Gather<bind::Bind>,
+    tx_bindings: gather::Gather<bind_txs::BindTxs>,
+    records: gather::Gather<record::Record>,
 }
 
 impl PostgresStore {
     /// Builds the pool. Connects only when first used.
     pub fn new(options: PostgresOptions) -> Result<Self, StoreError> {
-        Ok(Self { sessions: session::Sessions::new(options)?, gather: gather::Gather::new() })
+        Ok(Self {
+            sessions: session::Sessions::new(options)?,
+            bindings: gather::Gather::new(),
+            tx_bindings: gather::Gather::new(),
+            records: gather::Gather::new(),
+        })
     }
 }
 
@@ -88,8 +111,9 @@ impl Store for PostgresStore {
         holder: &Holder,
         lease: Duration,
         limit: u32,
+        reorg_window: u32,
     ) -> Result<Vec<HeldLane>, StoreError> {
-        lease::take_expired(&self.sessions, holder, lease, limit).await
+        lease::take_expired(&self.sessions, holder, lease, limit, reorg_window).await
     }
 
     async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError> {
@@ -115,7 +139,8 @@ impl Store for PostgresStore {
         lease: Duration,
         hold_timeout: Duration,
     ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
-        self.gather.bind(&self.sessions, bindings, lease, hold_timeout).await
+        let work = bind::Bind { lease, hold_timeout };
+        self.bindings.run(&self.sessions, work, bindings).await
     }
 
     async fn expire(

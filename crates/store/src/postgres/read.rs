@@ -176,6 +176,8 @@ pub(super) async fn lanes(
                 held: 0,
                 suspect: 0,
                 gaps: Vec::new(),
+                in_flight: 0,
+                queued: 0,
             },
         );
     }
@@ -183,6 +185,8 @@ pub(super) async fn lanes(
         if let Some(view) = views.get_mut(&rows::lane(row)?) {
             view.held = row.try_get::<_, i64>("held")?.unsigned_abs();
             view.suspect = row.try_get::<_, i64>("suspect")?.unsigned_abs();
+            view.in_flight = row.try_get::<_, i64>("in_flight")?.unsigned_abs();
+            view.queued = row.try_get::<_, i64>("queued")?.unsigned_abs();
             view.gaps = row.try_get::<_, Vec<i64>>("gaps")?.into_iter().map(rows::nonce).collect();
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn seconds(duration: Duration) -> f64 {
 }
 
 /// A column that a constraint keeps in order is out of order.
-fn broken(column: &str) -> StoreError {
+pub(super) fn broken(column: &str) -> StoreError {
     StoreError::Internal(format!("column {column} holds what its constraint forbids"))
 }
 

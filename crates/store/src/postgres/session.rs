@@ -8,6 +8,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool, PoolError};
+use futures::future::join_all;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
@@ -16,6 +17,9 @@ use super::connect::{self, NOT_DURABLE, PostgresOptions};
 use crate::StoreError;
 
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// A statement with its parameters.
+pub(super) type Statement<'a> = (&'static str, Params<'a>);
 
 /// The pool, and the statement that opens a transaction.
 #[derive(Debug, Clone)]
@@ -166,6 +170,15 @@ impl Transaction {
         Ok(self.0.client().query(&statement, params).await?)
     }
 
+    /// Runs a statement that is planned anew, and whose columns may change with the schema.
+    pub(super) async fn query_anew(
+        &self,
+        sql: &str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(self.0.client().query_typed(sql, params).await?)
+    }
+
     /// Runs a prepared statement for its effect. Answers with the number of rows.
     pub(super) async fn execute(
         &self,
@@ -190,6 +203,65 @@ impl Transaction {
         concluded(executed, committed)?;
         self.0.finish();
         Ok(())
+    }
+
+    /// Runs the last statement for its rows and commits; both travel together.
+    pub(super) async fn query_and_commit(
+        self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let statement = self.0.client().prepare_cached(sql).await?;
+        let last = self.0.client().query(&statement, params);
+        let commit = self.0.client().batch_execute("COMMIT");
+        let (rows, committed) = futures::join!(last, commit);
+        let rows = concluded(rows, committed)?;
+        self.0.finish();
+        Ok(rows)
+    }
+
+    /// Runs statements in order; all of them travel together. Answers with the rows of each.
+    pub(super) async fn query_all(
+        &self,
+        statements: &[Statement<'_>],
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let prepared = self.prepare_all(statements).await?;
+        let running = prepared.iter().zip(statements);
+        let running =
+            running.map(|(prepared, (_, params))| self.0.client().query(prepared, params));
+        // The first error is the one that matters: what comes after it only fails because of it.
+        let answers = join_all(running).await;
+        Ok(answers.into_iter().collect::<Result<_, _>>()?)
+    }
+
+    /// Runs the last statements for their effect and commits; all of it travels together. If one of
+    /// them fails the server turns the commit into a rollback.
+    pub(super) async fn execute_all_and_commit(
+        self,
+        statements: &[Statement<'_>],
+    ) -> Result<(), StoreError> {
+        let prepared = self.prepare_all(statements).await?;
+        let running = prepared.iter().zip(statements);
+        let running =
+            running.map(|(prepared, (_, params))| self.0.client().execute(prepared, params));
+        let commit = self.0.client().batch_execute("COMMIT");
+        let (executed, committed) = futures::join!(join_all(running), commit);
+        concluded(executed.into_iter().collect::<Result<Vec<u64>, _>>(), committed)?;
+        self.0.finish();
+        Ok(())
+    }
+
+    /// Before anything is sent, because what is sent while another statement is being prepared
+    /// would overtake that one.
+    async fn prepare_all(
+        &self,
+        statements: &[Statement<'_>],
+    ) -> Result<Vec<tokio_postgres::Statement>, StoreError> {
+        let mut prepared = Vec::with_capacity(statements.len());
+        for (sql, _) in statements {
+            prepared.push(self.0.client().prepare_cached(sql).await?);
+        }
+        Ok(prepared)
     }
 
     /// Whatever goes wrong from here on, the commit may have happened.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
-use stile_domain::{Hold, Nonce, Released, Timestamp};
+use stile_domain::{Hold, Nonce, Released};
 
 use super::fence::{Fenced, fence};
 use super::rows;
@@ -11,7 +11,7 @@ use super::writer::in_savepoint;
 use crate::{Advance, AllocationKey, Binding, NewHold, Refusal, StoreError};
 
 /// Why a lane's part is taken back.
-enum Stop {
+pub(super) enum Stop {
     Refused(Refusal),
     Failed(StoreError),
 }
@@ -50,9 +50,7 @@ pub(super) fn bind(
         for (nonce, hold) in (binding.plan.first..).zip(fresh) {
             fenced.insert(nonce, hold, locked_until)?;
         }
-        let locked_until = Timestamp::from_microsecond(locked_until)
-            .map_err(|e| StoreError::Internal(format!("a time is out of range: {e}")))?;
-        Ok(binding.written(locked_until))
+        Ok(binding.written(rows::timestamp(locked_until)?))
     });
     match part {
         Ok(holds) => Ok(Ok(holds)),
@@ -85,20 +83,8 @@ impl Fenced<'_> {
 
     /// Puts a released nonce into new hands, if it is still as it was.
     fn reissue(&self, old: &Released, hold: &NewHold, locked_until: i64) -> Result<(), Stop> {
+        self.keep_past_hold(old)?;
         let lane = self.claim().lane;
-        self.connection()
-            .prepare_cached(
-                "INSERT INTO past_hold (hold_id, chain_id, signer, nonce, locked_until, reason, released_at)
-                 SELECT owner_id, chain_id, signer, nonce, locked_until, reason, updated_at FROM nonce
-                 WHERE chain_id = ?1 AND signer = ?2 AND nonce = ?3
-                   AND status = 'RELEASED' AND owner_id = ?4",
-            )?
-            .execute(params![
-                rows::chain(lane),
-                lane.signer.as_slice(),
-                old.nonce.cast_signed(),
-                old.hold.0
-            ])?;
         let won = self
             .connection()
             .prepare_cached(
@@ -122,6 +108,25 @@ impl Fenced<'_> {
             return Err(Stop::Refused(Refusal::RowLost));
         }
         self.keep_key(old.nonce, hold)
+    }
+
+    /// Before a nonce changes hands: what became of its last hold, for late and repeated marks.
+    pub(super) fn keep_past_hold(&self, old: &Released) -> Result<(), Stop> {
+        let lane = self.claim().lane;
+        self.connection()
+            .prepare_cached(
+                "INSERT INTO past_hold (hold_id, chain_id, signer, nonce, locked_until, reason, released_at)
+                 SELECT owner_id, chain_id, signer, nonce, locked_until, reason, updated_at FROM nonce
+                 WHERE chain_id = ?1 AND signer = ?2 AND nonce = ?3
+                   AND status = 'RELEASED' AND owner_id = ?4",
+            )?
+            .execute(params![
+                rows::chain(lane),
+                lane.signer.as_slice(),
+                old.nonce.cast_signed(),
+                old.hold.0
+            ])?;
+        Ok(())
     }
 
     /// Writes the caller's idempotency key, if it gave one.

@@ -95,6 +95,7 @@ pub(super) fn take_expired(
     holder: &Holder,
     lease: Duration,
     limit: u32,
+    reorg_window: u32,
 ) -> Result<Vec<HeldLane>, StoreError> {
     let now = rows::now(connection)?;
     let sql = format!(
@@ -104,8 +105,18 @@ pub(super) fn take_expired(
          WHERE (chain_id, signer) IN (
              SELECT l.chain_id, l.signer FROM lane l
              WHERE l.expires_at <= ?4 AND l.owner_incarnation <> ?2
-               AND EXISTS (SELECT 1 FROM nonce n WHERE n.chain_id = l.chain_id
-                           AND n.signer = l.signer AND n.status <> 'CONSUMED')
+               AND (EXISTS (SELECT 1 FROM nonce n WHERE n.chain_id = l.chain_id
+                            AND n.signer = l.signer AND n.status <> 'CONSUMED')
+                    OR EXISTS (SELECT 1 FROM tx t WHERE t.chain_id = l.chain_id
+                               AND t.signer = l.signer AND t.state = 'CREATED')
+                    OR EXISTS (SELECT 1 FROM tx t WHERE t.chain_id = l.chain_id AND t.signer = l.signer
+                               AND t.state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING'))
+                    -- Done, but not buried. Where there is no header, nothing is buried.
+                    OR EXISTS (SELECT 1 FROM tx t WHERE t.chain_id = l.chain_id
+                               AND t.signer = l.signer AND t.state = 'CONFIRMED'
+                               AND t.block_number > coalesce(
+                                   (SELECT max(h.height) FROM header h
+                                    WHERE h.chain_id = l.chain_id AND h.replaced_at IS NULL) - ?7, -1)))
              ORDER BY l.chain_id, l.signer LIMIT ?6)
          RETURNING {LANE_COLUMNS}"
     );
@@ -117,7 +128,8 @@ pub(super) fn take_expired(
             holder.url,
             now,
             now + rows::micros(lease),
-            limit
+            limit,
+            reorg_window,
         ],
         |row| rows::held_lane(row, Takeover::Taken),
     )?;

@@ -6,16 +6,24 @@
 //! file; where that one takes rows in bulk, this one loops, because here a statement costs no
 //! round trip.
 
+mod accept;
 mod bind;
+mod bind_txs;
+mod events;
 mod fence;
+mod headers;
 mod lease;
 mod lock;
 mod mark;
 mod read;
+mod read_txs;
 mod readers;
+mod record;
 mod rows;
 mod schema;
 mod sweep;
+mod tx_rows;
+mod tx_store;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -119,9 +127,10 @@ impl Store for SqliteStore {
         holder: &Holder,
         lease: Duration,
         limit: u32,
+        reorg_window: u32,
     ) -> Result<Vec<HeldLane>, StoreError> {
         let holder = holder.clone();
-        self.write(move |c| lease::take_expired(c, &holder, lease, limit)).await
+        self.write(move |c| lease::take_expired(c, &holder, lease, limit, reorg_window)).await
     }
 
     async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError> {

@@ -107,6 +107,8 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
                 held: 0,
                 suspect: 0,
                 gaps: Vec::new(),
+                in_flight: 0,
+                queued: 0,
             })
         })
         .optional()?;
@@ -133,6 +135,16 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
         .query_map(key, |row| row.get(0))?
         .map(|gap| gap.map(rows::nonce))
         .collect::<Result<_, _>>()?;
+    let count = |sql: &str| -> Result<u64, StoreError> {
+        let count: i64 = connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?;
+        Ok(count.unsigned_abs())
+    };
+    view.in_flight = count(
+        "SELECT count(*) FROM tx WHERE chain_id = ?1 AND signer = ?2
+           AND state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING') AND state <> 'TRACKING'",
+    )?;
+    view.queued =
+        count("SELECT count(*) FROM tx WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED'")?;
     Ok(Some(view))
 }
 

@@ -30,7 +30,7 @@ pub(super) fn nonce(value: i64) -> Nonce {
 }
 
 /// A column that a constraint keeps in order is out of order.
-fn broken(row: &Row<'_>, column: &str, kind: Type) -> rusqlite::Error {
+pub(super) fn broken(row: &Row<'_>, column: &str, kind: Type) -> rusqlite::Error {
     let index = row.as_ref().column_index(column).unwrap_or_default();
     rusqlite::Error::InvalidColumnType(index, column.to_owned(), kind)
 }
@@ -89,4 +89,10 @@ pub(super) fn owner(row: &Row<'_>, now: i64) -> rusqlite::Result<Owner> {
         token: FencingToken(row.get("fencing_token")?),
         remaining: Duration::from_micros(u64::try_from(expires_at - now).unwrap_or(0)),
     })
+}
+
+/// A point in time, from microseconds.
+pub(super) fn timestamp(micros: i64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_microsecond(micros)
+        .map_err(|e| StoreError::Internal(format!("a time is out of range: {e}")))
 }

@@ -5,6 +5,7 @@
 //! | `database` | a database of one's own, and handles on it |
 //! | `raw` | SQL past the store |
 //! | `nodes` | nodes, lanes and what a node asks of a store |
+//! | `txs` | transactions, and what a node asks of a store about them |
 //! | `blocking` | two sessions on PostgreSQL, one of which waits for the other |
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
@@ -13,12 +14,17 @@ mod blocking;
 mod database;
 mod nodes;
 mod raw;
+mod txs;
 
 pub(crate) use blocking::wait_until_blocked;
 pub(crate) use database::{Bench, Database, proxied};
 pub(crate) use nodes::{
-    HOLD, LEASE, RUN_OUT, acquire, bind, binding, claim_at, fresh, give_back, held, hold_at, key,
-    keyed, lane, lanes, mark, node, owner, read_hold, recyclable, reissue, released, successor,
-    used, view,
+    HOLD, LEASE, RUN_OUT, WINDOW, acquire, bind, binding, claim_at, fresh, give_back, held,
+    hold_at, key, keyed, lane, lanes, mark, node, owner, read_hold, recyclable, reissue, released,
+    successor, used, view,
 };
 pub(crate) use raw::Raw;
+pub(crate) use txs::{
+    A_NODE, accept, accept_one, attempt, bind_new, bind_txs, block, change, created, header, named,
+    new_tx, read_tx, receipt, record, record_one, steps, tx_binding, tx_id, waiting_binding,
+};

@@ -19,6 +19,9 @@ pub(crate) const HOLD: Duration = Duration::from_secs(600);
 /// A lease or a hold's time that is over as soon as it is written.
 pub(crate) const RUN_OUT: Duration = Duration::ZERO;
 
+/// How deep reorganisations go.
+pub(crate) const WINDOW: u32 = 128;
+
 /// A lane of its own for each number; they sort as the numbers do.
 pub(crate) fn lane(number: u32) -> Lane {
     let mut address = [0xab; 20];

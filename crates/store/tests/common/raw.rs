@@ -70,6 +70,10 @@ impl Raw {
             ("nonce", "chain_id, signer, nonce"),
             ("past_hold", "hold_id"),
             ("allocation_key", "tenant, chain_id, signer, idempotency_key"),
+            ("tx", "position"),
+            ("attempt", "tx_id, number"),
+            ("tx_event", "tx_id, seq"),
+            ("header", "chain_id, height, hash"),
         ] {
             writeln!(dump, "{table}").expect("write to a string");
             for row in self.rows(&format!("SELECT * FROM {table} ORDER BY {key}")).await {

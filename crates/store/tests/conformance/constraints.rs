@@ -1,9 +1,13 @@
 //! What the database itself refuses, whoever asks: the last word when all code is wrong.
 
 use stile_domain::HoldStatus;
+use stile_store::Tx;
 use uuid::Uuid;
 
-use crate::common::{Bench, HOLD, Raw, claim_at, give_back, hold_at, lane, mark, node, used};
+use crate::common::{
+    Bench, HOLD, Raw, accept_one, bind_new, bind_txs, claim_at, give_back, hold_at, lane, mark,
+    named, new_tx, node, used,
+};
 
 on_both_stores!(
     a_token_never_falls,
@@ -14,6 +18,11 @@ on_both_stores!(
     a_nonce_changes_hands_only_when_released,
     a_nonce_has_one_owner_of_whatever_kind,
     nonsense_is_refused,
+    a_bound_nonce_never_changes,
+    a_nonce_of_a_transaction_has_no_second_owner,
+    a_request_id_has_one_transaction,
+    a_history_and_its_attempts_have_every_number_once,
+    nonsense_about_transactions_is_refused,
 );
 
 /// Tries a statement that must be refused for this reason, and leave everything as it was.
@@ -121,6 +130,107 @@ async fn nonsense_is_refused(bench: Bench) {
         "UPDATE nonce SET status = 'LOST'".to_owned(),
         format!("UPDATE nonce SET tx_hash = {short}, status = 'CONSUMED'"),
         format!("UPDATE nonce SET tx_hash = {hash}"),
+    ] {
+        refuse(&raw, &sql, "").await;
+    }
+}
+
+/// A bound transaction on lane 1, at nonce 0.
+async fn bound(bench: &Bench) -> Tx {
+    let claim = claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    bind_txs(&*bench.store, bind_new(claim, 0, [named(lane(1), "one")])).await.unwrap().remove(0)
+}
+
+async fn a_bound_nonce_never_changes(bench: Bench) {
+    bound(&bench).await;
+    let raw = bench.raw().await;
+    for sql in [
+        "UPDATE tx SET nonce = 1",
+        "UPDATE tx SET nonce = NULL, state = 'FAILED'",
+        "UPDATE tx SET nonce = NULL, state = 'CREATED'",
+    ] {
+        refuse(&raw, sql, "a bound nonce never changes").await;
+    }
+    refuse(&raw, "UPDATE tx SET chain_id = 5", "it stays on its lane").await;
+    refuse(&raw, "UPDATE tx SET events = 1", "its history never gets shorter").await;
+    raw.execute("UPDATE tx SET nonce = 0").await;
+}
+
+async fn a_nonce_of_a_transaction_has_no_second_owner(bench: Bench) {
+    let tx = bound(&bench).await;
+    let raw = bench.raw().await;
+    for kind in ["hold", "tx", "filler"] {
+        let said = raw.plant(lane(1), 0, kind, "CONSUMED").await.expect_err(kind);
+        assert!(said.to_lowercase().contains("unique"), "{said}");
+    }
+    let new = raw.uuid(Uuid::now_v7());
+    refuse(&raw, &format!("UPDATE nonce SET owner_id = {new}"), "nonce").await;
+    refuse(&raw, "UPDATE nonce SET status = 'RELEASED', tx_hash = NULL", "CONSUMED").await;
+
+    // Nor do two open transactions share one, should the ledger ever be wrong.
+    let waiting = accept_one(&*bench.store, new_tx(lane(1))).await;
+    let same = format!(
+        "UPDATE tx SET nonce = 0, state = 'ALLOCATED' WHERE tx_id = {}",
+        raw.uuid(waiting.id.0)
+    );
+    refuse(&raw, &same, "").await;
+    assert_eq!(tx.nonce, Some(0));
+}
+
+async fn a_request_id_has_one_transaction(bench: Bench) {
+    bound(&bench).await;
+    let waiting = accept_one(&*bench.store, new_tx(lane(1))).await;
+    let raw = bench.raw().await;
+    let same = format!("UPDATE tx SET request_id = 'one' WHERE tx_id = {}", raw.uuid(waiting.id.0));
+    refuse(&raw, &same, "").await;
+}
+
+async fn a_history_and_its_attempts_have_every_number_once(bench: Bench) {
+    bound(&bench).await;
+    let raw = bench.raw().await;
+    refuse(&raw, "UPDATE tx_event SET seq = 1", "").await;
+    refuse(&raw, "UPDATE tx_event SET seq = 0 WHERE seq = 1", "").await;
+    refuse(&raw, "UPDATE attempt SET number = 0", "").await;
+    let hash = raw.value("SELECT count(*) FROM attempt").await;
+    assert_eq!(hash, "1");
+    let columns = "number, hash, raw, fees, gas_limit, fencing_token, created_at";
+    let again = format!(
+        "INSERT INTO attempt (tx_id, {columns}) SELECT {}, {columns} FROM attempt",
+        raw.uuid(Uuid::now_v7())
+    );
+    refuse(&raw, &again, "").await;
+}
+
+async fn nonsense_about_transactions_is_refused(bench: Bench) {
+    bound(&bench).await;
+    let raw = bench.raw().await;
+    let (short, hash) = (raw.bytes(&[1; 19]), raw.bytes(&[1; 32]));
+    for sql in [
+        "UPDATE tx SET state = 'LOST'".to_owned(),
+        "UPDATE tx SET sub_state = 'LOST'".to_owned(),
+        "UPDATE tx SET outcome = 'unclear'".to_owned(),
+        "UPDATE tx SET state = 'CREATED'".to_owned(),
+        "UPDATE tx SET state = 'TRACKING'".to_owned(),
+        "UPDATE tx SET state = 'CONFIRMED', outcome = 'success'".to_owned(),
+        format!("UPDATE tx SET block_number = 1, block_hash = {hash}"),
+        "UPDATE tx SET receipt = '{}'".to_owned(),
+        "UPDATE tx SET told_height = 1".to_owned(),
+        format!("UPDATE tx SET told_height = 1, told_hash = {short}"),
+        format!("UPDATE tx SET tx_hash = {short}"),
+        format!("UPDATE tx SET request_hash = {short}"),
+        "UPDATE tx SET request_id = ''".to_owned(),
+        format!("UPDATE tx SET request_id = '{}'", "x".repeat(256)),
+        "UPDATE tx SET payload = 'nonsense'".to_owned(),
+        "UPDATE tx SET finality = 'soon'".to_owned(),
+        "UPDATE tx SET finality = ''".to_owned(),
+        "UPDATE tx SET events = 0".to_owned(),
+        format!("UPDATE attempt SET hash = {short}"),
+        format!("UPDATE attempt SET raw = {}", raw.bytes(&[])),
+        "UPDATE tx_event SET kind = ''".to_owned(),
+        "UPDATE tx_event SET state = 'LOST'".to_owned(),
+        "UPDATE tx_event SET data = 'nonsense'".to_owned(),
+        format!("INSERT INTO header VALUES (1, -1, {hash}, {hash}, {}, NULL)", raw.now()),
+        format!("INSERT INTO header VALUES (1, 1, {short}, {hash}, {}, NULL)", raw.now()),
     ] {
         refuse(&raw, &sql, "").await;
     }

@@ -15,6 +15,12 @@
 //! | `reads` | surveys, lanes, pages of holds, reading back |
 //! | `schema` | migrations |
 //! | `constraints` | what the database itself refuses, whoever asks |
+//! | `accept` | acceptance of transactions and its idempotency |
+//! | `bind_txs` | transactions that get their nonces |
+//! | `record` | what happens to them |
+//! | `tx_reads` | reads of transactions |
+//! | `stream` | the stream of events |
+//! | `headers` | which blocks are canonical, and forks that nobody has told of |
 //! | `opening` | URLs, and one server at a time |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -41,8 +47,11 @@ macro_rules! on_both_stores {
     };
 }
 
+mod accept;
 mod bind;
+mod bind_txs;
 mod constraints;
+mod headers;
 mod keys;
 mod lease;
 mod mark_table;
@@ -51,7 +60,10 @@ mod model;
 mod opening;
 mod pause;
 mod reads;
+mod record;
 mod schema;
+mod stream;
 mod sweep;
 mod takeover;
 mod together;
+mod tx_reads;

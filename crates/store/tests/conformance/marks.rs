@@ -4,7 +4,7 @@ use stile_domain::{B256, Hold, HoldId, HoldStatus};
 use stile_store::{Claim, Mark, MarkOutcome, Store};
 
 use crate::common::{
-    Bench, HOLD, bind, claim_at, give_back, hold_at, lane, lanes, mark, node, read_hold,
+    Bench, HOLD, WINDOW, bind, claim_at, give_back, hold_at, lane, lanes, mark, node, read_hold,
     recyclable, reissue, used,
 };
 
@@ -134,7 +134,7 @@ async fn marks_need_no_lease(bench: Bench) {
 }
 
 async fn claim_lost_to(store: &dyn Store, hold: &Hold) {
-    let taken = store.take_expired(&node("b"), HOLD, 10).await.unwrap();
+    let taken = store.take_expired(&node("b"), HOLD, 10, WINDOW).await.unwrap();
     assert_eq!(taken.len(), 1, "{} is taken over", hold.lane);
 }
 

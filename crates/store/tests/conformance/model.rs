@@ -121,7 +121,7 @@ impl Model {
     async fn allocate(&mut self, store: &dyn Store, count: usize, run_out: bool) {
         let survey = store.survey(&[self.claim.lane()]).await.unwrap();
         let mut planner = Planner::new(self.cursor);
-        planner.offer(survey.into_iter().flat_map(|survey| survey.released));
+        planner.offer(survey.into_iter().flat_map(|survey| survey.released), []);
         let plan = planner.take(count).unwrap();
         let holds: Vec<_> =
             (0..count).map(|_| NewHold { id: HoldId::fresh(), key: None }).collect();

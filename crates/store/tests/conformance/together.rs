@@ -2,11 +2,12 @@
 //! one is refused harms no other.
 
 use futures::future::join_all;
-use stile_domain::{Hold, Nonce};
-use stile_store::{Acquisition, Binding, Claim, Refusal, Renewal, Store};
+use stile_domain::{Hold, Nonce, Step};
+use stile_store::{Acquisition, Binding, Claim, Recorded, Refusal, Renewal, Store};
 
 use crate::common::{
-    Bench, HOLD, LEASE, RUN_OUT, bind, claim_at, fresh, give_back, held, lane, node, reissue, view,
+    Bench, HOLD, LEASE, RUN_OUT, bind, bind_new, bind_txs, change, claim_at, fresh, give_back,
+    held, lane, new_tx, node, record, reissue, view,
 };
 
 on_both_stores!(
@@ -15,6 +16,7 @@ on_both_stores!(
     calls_on_other_terms_keep_their_own,
     claims_of_two_incarnations_in_one_call_stand_for_themselves,
     calls_for_one_lane_come_one_after_the_other,
+    many_calls_about_transactions_at_once_each_have_their_own_answer,
 );
 
 /// Lanes with their cursors at 0.
@@ -129,4 +131,27 @@ async fn calls_for_one_lane_come_one_after_the_other(bench: Bench) {
     assert_eq!(refused, 19);
     assert_eq!(view(store, lane(0)).await.next_nonce, Some(2));
     give_back(store, &won[0][0]).await;
+}
+
+async fn many_calls_about_transactions_at_once_each_have_their_own_answer(bench: Bench) {
+    let store = &*bench.store;
+    let claims = claims(store, 30).await;
+    let calls = claims.iter().zip(0..).map(|(claim, number)| async move {
+        let first = if number == 7 { 3 } else { 0 };
+        let binding = bind_new(*claim, first, [new_tx(claim.lane()), new_tx(claim.lane())]);
+        let txs = match bind_txs(store, binding.clone()).await {
+            Err(Refusal::CursorMoved) if number == 7 => return,
+            answer => answer.unwrap(),
+        };
+        for (tx, planned) in txs.iter().zip(&binding.txs) {
+            assert_eq!((tx.lane, tx.tx_hash), (claim.lane(), Some(planned.attempt.hash)));
+        }
+        let mut changes: Vec<_> = txs.iter().map(|tx| change(tx, Step::Sent)).collect();
+        changes[1].events = 9;
+        let recorded = record(store, *claim, changes).await.unwrap();
+        assert_eq!(recorded, [Recorded::Written { events: 3 }, Recorded::Lost], "{number}");
+    });
+    join_all(calls).await;
+    let lanes: Vec<_> = claims.iter().map(Claim::lane).collect();
+    assert_eq!(store.open_txs(&lanes).await.unwrap().len(), 58);
 }

@@ -3,10 +3,19 @@
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
-use stile_domain::{HeldExpiry, HoldId, Holder};
-use stile_store::{Claim, HoldFilter, Mark, MarkVerdict, OpenOptions, Store, StoreError, open};
+use stile_domain::{HeldExpiry, HoldId, Holder, Standing, TxId};
+use stile_store::{
+    Claim, HeaderUpdate, HoldFilter, LaneChanges, Mark, MarkVerdict, OpenOptions, Store,
+    StoreError, StreamPosition, TxChange, TxFilter, open,
+};
 
-use crate::common::{Bench, HOLD, LEASE, Raw, bind, claim_at, fresh, key, lane, node};
+use crate::common::{
+    A_NODE, Bench, HOLD, LEASE, Raw, WINDOW, bind, bind_new, claim_at, fresh, header, key, lane,
+    new_tx, node,
+};
+
+/// A transaction that nobody has written.
+const TX: TxId = TxId(uuid::Uuid::from_u128(7));
 
 type Call<'s> = (&'static str, BoxFuture<'s, Result<(), StoreError>>);
 
@@ -28,6 +37,23 @@ fn reads(store: &dyn Store) -> Vec<Call<'_>> {
         call!("survey", store.survey(&[lane(1)])),
         call!("lanes", store.lanes(&[lane(1)])),
         call!("holds", store.holds(filter)),
+        call!("txs", store.txs(&[TX])),
+        call!("txs_by_request", async move {
+            store.txs_by_request("shop", lane(1), &["one".to_owned()]).await
+        }),
+        call!("read_back_txs", store.read_back_txs(lane(1), &[TX])),
+        call!("tx_page", async move {
+            store.tx_page(&TxFilter { limit: 1, ..TxFilter::default() }).await
+        }),
+        call!("history", store.history(TX)),
+        call!("attempts", store.attempts(TX)),
+        call!("lanes_with_waiting", store.lanes_with_waiting(&[lane(1)])),
+        call!("waiting", store.waiting(lane(1), 1)),
+        call!("open_txs", store.open_txs(&[lane(1)])),
+        call!("done_above", store.done_above(lane(1).chain, &[lane(1)], 0)),
+        call!("events_after", store.events_after(StreamPosition::default(), 1)),
+        call!("stream_end", store.stream_end()),
+        call!("headers", store.headers(lane(1).chain)),
     ]
 }
 
@@ -38,7 +64,7 @@ fn writes<'s>(store: &'s dyn Store, holder: &'s Holder, claim: Claim) -> Vec<Cal
     vec![
         call!("acquire", store.acquire(holder, &[lane(1)], LEASE)),
         call!("take_own", store.take_own(holder, LEASE)),
-        call!("take_expired", store.take_expired(holder, LEASE, 1)),
+        call!("take_expired", store.take_expired(holder, LEASE, 1, WINDOW)),
         call!("renew", store.renew(&[claim], LEASE)),
         call!("start_cursor", store.start_cursor(&claim, 0, LEASE)),
         call!("bind", store.bind(&[fresh(claim, 0, 1)], LEASE, HOLD)),
@@ -47,6 +73,20 @@ fn writes<'s>(store: &'s dyn Store, holder: &'s Holder, claim: Claim) -> Vec<Cal
         call!("mark", store.mark(std::slice::from_ref(&mark))),
         call!("pause", store.pause(lane(1), "by hand")),
         call!("resume", store.resume(lane(1))),
+        call!("accept", async move { store.accept(&A_NODE, &[new_tx(lane(1))]).await }),
+        call!("bind_txs", async move {
+            store.bind_txs(&A_NODE, &[bind_new(claim, 0, [new_tx(lane(1))])], LEASE).await
+        }),
+        call!("record", async move {
+            let change = TxChange::new(TX, 1, Standing::CREATED);
+            let part = LaneChanges { claim, changes: vec![change] };
+            store.record(&A_NODE, &[part], LEASE).await
+        }),
+        call!("save_headers", async move {
+            let (canonical, replaced) = (vec![header(1, 1)], vec![header(2, 1)]);
+            let update = HeaderUpdate { chain: lane(1).chain, canonical, replaced, keep_from: 0 };
+            store.save_headers(&update).await
+        }),
         call!("release", store.release(&[claim])),
     ]
 }
@@ -77,10 +117,10 @@ async fn a_server_that_does_not_answer_is_given_up_on() {
     let bench = Bench::postgres().await;
     let (proxy, options) = bench.proxied().await;
     let statement_timeout = Duration::from_millis(500);
-    let store = open(OpenOptions { pool_size: 20, statement_timeout, ..options }).unwrap();
+    let store = open(OpenOptions { pool_size: 40, statement_timeout, ..options }).unwrap();
     let a = node("a");
     let claim = claim_at(&*store, &a, lane(1), 0).await;
-    for answer in join_all((0..20).map(|_| store.ping())).await {
+    for answer in join_all((0..40).map(|_| store.ping())).await {
         answer.unwrap();
     }
 

@@ -9,8 +9,8 @@ use stile_store::{Acquisition, HeldLane, OpenOptions, Renewal, Store, StoreError
 use testkit::{Postgres, eventually_within};
 
 use crate::common::{
-    Bench, HOLD, LEASE, RUN_OUT, Raw, acquire, bind, claim_at, fresh, held, hold_at, lane, node,
-    owner, view, wait_until_blocked,
+    Bench, HOLD, LEASE, RUN_OUT, Raw, WINDOW, acquire, bind, claim_at, fresh, held, hold_at, lane,
+    node, owner, view, wait_until_blocked,
 };
 
 /// How soon a lane must change hands whose holder froze inside a transaction. A server that lets
@@ -144,14 +144,14 @@ async fn hole_08_time_zones_change_nothing() {
             let owner = owner(acquire(&**thief_store, &b, lane, lease).await);
             assert!(owner.remaining <= lease, "{context}: {:?}", owner.remaining);
             assert!(owner.remaining > lease / 2, "{context}: {:?}", owner.remaining);
-            let stolen = thief_store.take_expired(&b, lease, 10).await.unwrap();
+            let stolen = thief_store.take_expired(&b, lease, 10, WINDOW).await.unwrap();
             assert!(stolen.is_empty(), "{context}: {stolen:?}");
             let (mine, theirs) =
                 (view(&**holder_store, lane).await, view(&**thief_store, lane).await);
             assert_eq!(mine.expires_at, theirs.expires_at, "{context}");
 
             holder_store.renew(&[claim], RUN_OUT).await.unwrap();
-            let taken = thief_store.take_expired(&b, LEASE, 10).await.unwrap();
+            let taken = thief_store.take_expired(&b, LEASE, 10, WINDOW).await.unwrap();
             assert_eq!(taken.len(), 1, "{context}: a lease that ran out is taken");
         }
     }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use stile_store::{StoreError, open};
+use stile_domain::Step;
+use stile_store::{Acceptance, Bindable, LaneChanges, Recorded, StoreError, open};
 
 use crate::common::{
-    Bench, HOLD, LEASE, bind, claim_at, fresh, lane, node, view, wait_until_blocked,
+    A_NODE, Bench, HOLD, LEASE, accept_one, bind, bind_new, change, claim_at, fresh, lane, named,
+    new_tx, node, view, wait_until_blocked,
 };
 
 #[tokio::test]
@@ -50,8 +52,84 @@ async fn hole_15_a_commit_whose_answer_is_lost_is_read_back() {
     assert_eq!(bind(&*store, fresh(claim, 7, 1)).await.unwrap()[0].nonce, 7);
 }
 
-/// A write of one statement travels with its commit, so even the answer to its beginning, when lost,
-/// leaves open what became of it.
+#[tokio::test]
+async fn hole_15_transactions_whose_commit_was_not_answered_are_read_back() {
+    let bench = Bench::postgres().await;
+    let (proxy, options) = bench.proxied().await;
+    let store = &*open(options).unwrap();
+    let claim = claim_at(store, &node("a"), lane(1), 5).await;
+
+    proxy.drop_next_response_containing(b"COMMIT\0");
+    let binding = bind_new(claim, 5, [new_tx(lane(1)), named(lane(1), "one")]);
+    let wanted: Vec<_> = binding
+        .txs
+        .iter()
+        .map(|tx| match &tx.what {
+            Bindable::New(new) => new.id,
+            Bindable::Waiting(id) => *id,
+        })
+        .collect();
+    let unknown = store.bind_txs(&A_NODE, &[binding], LEASE).await;
+    assert!(matches!(unknown, Err(StoreError::CommitUnknown(_))), "{unknown:?}");
+    assert_eq!(proxy.dropped_responses(), 1);
+    let found = store.read_back_txs(lane(1), &wanted).await.unwrap();
+    let nonces: Vec<_> = found.iter().map(|tx| tx.as_ref().unwrap().nonce).collect();
+    assert_eq!(nonces, [Some(5), Some(6)], "it had been committed");
+
+    proxy.drop_next_response_containing(b"COMMIT\0");
+    let bound = found[0].clone().unwrap();
+    let sent = LaneChanges { claim, changes: vec![change(&bound, Step::Sent)] };
+    let unknown = store.record(&A_NODE, std::slice::from_ref(&sent), LEASE).await;
+    assert!(matches!(unknown, Err(StoreError::CommitUnknown(_))), "{unknown:?}");
+    let found = store.read_back_txs(lane(1), &[bound.id]).await.unwrap().remove(0).unwrap();
+    assert_eq!(found.events, 3, "it had been committed");
+    let again = store.record(&A_NODE, &[sent], LEASE).await.unwrap();
+    assert_eq!(again, [Ok(vec![Recorded::Lost])], "and is not written twice");
+}
+
+#[tokio::test]
+async fn hole_15_an_acceptance_whose_commit_was_not_answered_is_asked_for_again() {
+    let bench = Bench::postgres().await;
+    let (proxy, options) = bench.proxied().await;
+    let store = &*open(options).unwrap();
+    store.ping().await.unwrap();
+    for (new, number) in [new_tx(lane(1)), named(lane(1), "one")].into_iter().zip(1..) {
+        proxy.drop_next_response_containing(b"COMMIT\0");
+        let unknown = store.accept(&A_NODE, std::slice::from_ref(&new)).await;
+        assert!(matches!(unknown, Err(StoreError::CommitUnknown(_))), "{unknown:?}");
+        assert_eq!(proxy.dropped_responses(), number);
+        let again = store.accept(&A_NODE, std::slice::from_ref(&new)).await.unwrap();
+        let Acceptance::Existing(tx) = &again[0] else { panic!("written twice: {again:?}") };
+        assert_eq!(tx.id, new.id);
+    }
+    assert_eq!(store.waiting(lane(1), 10).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn hole_15_reading_transactions_back_waits_for_a_commit_that_is_still_under_way() {
+    let bench = Bench::postgres().await;
+    claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    let tx = accept_one(&*bench.store, new_tx(lane(1))).await;
+
+    // A commit on its way: the lane's row is locked, and what is written is not to be seen yet.
+    let (committing, observer) = (bench.raw().await, bench.raw().await);
+    let this = committing.of(lane(1));
+    committing
+        .execute(&format!("BEGIN; UPDATE lane SET updated_at = clock_timestamp() WHERE {this}"))
+        .await;
+    committing.execute("UPDATE tx SET state = 'ALLOCATED', nonce = 0, events = 2").await;
+    let reading = tokio::spawn({
+        let store = Arc::clone(&bench.store);
+        async move { store.read_back_txs(lane(1), &[tx.id]).await }
+    });
+    wait_until_blocked(&observer, 1).await;
+    committing.execute("COMMIT").await;
+    let found = reading.await.unwrap().unwrap().remove(0).unwrap();
+    assert_eq!(found.nonce, Some(0));
+}
+
+/// A write of one statement travels with its commit, so even the answer to its beginning, when
+/// lost, leaves open what became of it.
 #[tokio::test]
 async fn hole_15_a_write_of_which_no_answer_came_back_may_have_been_committed() {
     let bench = Bench::postgres().await;

@@ -1,19 +1,23 @@
 //! Writes of a holder that is none any more.
 
-use stile_domain::{HeldExpiry, Hold, HoldStatus, Holder};
-use stile_store::{Claim, MarkOutcome, Refusal, Renewal, Store};
+use stile_domain::{HeldExpiry, Hold, HoldStatus, Holder, Step};
+use stile_store::{Bindable, Claim, MarkOutcome, Refusal, Renewal, Store, Tx};
 
 use crate::common::{
-    Bench, HOLD, LEASE, RUN_OUT, acquire, bind, binding, claim_at, fresh, give_back, held, hold_at,
-    lane, mark, node, owner, read_hold, recyclable, reissue, released, successor, used, view,
+    Bench, HOLD, LEASE, RUN_OUT, WINDOW, accept_one, acquire, bind, bind_new, bind_txs, binding,
+    change, claim_at, fresh, give_back, held, hold_at, lane, mark, new_tx, node, owner, read_hold,
+    record, recyclable, reissue, released, successor, tx_binding, used, view,
 };
 
-/// A holder's two lanes: one with a hold that ran out and a released nonce, one not aligned with
-/// its chain yet. Each fenced operation would find something to change.
+/// A holder's two lanes: one with a hold that ran out, a released nonce, a bound transaction and
+/// one that waits; one not aligned with its chain yet. Each fenced operation would find something
+/// to change.
 struct Stale {
     worked: Claim,
     new: Claim,
     released: Hold,
+    bound: Tx,
+    waiting: Tx,
 }
 
 async fn lanes_of(store: &dyn Store, holder: &Holder) -> Stale {
@@ -21,8 +25,10 @@ async fn lanes_of(store: &dyn Store, holder: &Holder) -> Stale {
     hold_at(store, worked, 0, RUN_OUT).await;
     let hold = hold_at(store, worked, 1, HOLD).await;
     let released = give_back(store, &hold).await;
+    let bound = bind_txs(store, bind_new(worked, 2, [new_tx(lane(1))])).await.unwrap().remove(0);
+    let waiting = accept_one(store, new_tx(lane(1))).await;
     let new = held(store, holder, lane(2), LEASE).await.claim;
-    Stale { worked, new, released }
+    Stale { worked, new, released, bound, waiting }
 }
 
 fn is_fenced<T: std::fmt::Debug>(answer: Result<T, Refusal>) -> bool {
@@ -31,13 +37,20 @@ fn is_fenced<T: std::fmt::Debug>(answer: Result<T, Refusal>) -> bool {
 
 /// Tries every fenced operation there is, and asserts that each one is refused.
 async fn try_everything(store: &dyn Store, stale: &Stale) {
-    let Stale { worked, new, released: given_back } = stale;
+    let Stale { worked, new, released: given_back, bound, waiting } = stale;
     let (worked, new) = (*worked, *new);
     let one = std::slice::from_ref(given_back);
-    assert!(is_fenced(bind(store, fresh(worked, 2, 1)).await), "bind fresh");
-    assert!(is_fenced(bind(store, reissue(worked, 2, one)).await), "bind reissued");
-    let mixed = binding(worked, vec![released(given_back)], 2, 3);
+    assert!(is_fenced(bind(store, fresh(worked, 3, 1)).await), "bind fresh");
+    assert!(is_fenced(bind(store, reissue(worked, 3, one)).await), "bind reissued");
+    let mixed = binding(worked, vec![released(given_back)], 3, 3);
     assert!(is_fenced(bind(store, mixed).await), "bind both");
+    let ours = [Bindable::Waiting(waiting.id), Bindable::New(Box::new(new_tx(lane(1))))];
+    let fresh_nonces = tx_binding(worked, Vec::new(), 3, ours.clone());
+    assert!(is_fenced(bind_txs(store, fresh_nonces).await), "bind transactions");
+    let both = tx_binding(worked, vec![released(given_back)], 3, ours);
+    assert!(is_fenced(bind_txs(store, both).await), "bind transactions at released nonces");
+    let changes = vec![change(bound, Step::Sent), change(waiting, Step::Refused)];
+    assert!(is_fenced(record(store, worked, changes).await), "record");
     assert!(is_fenced(store.start_cursor(&new, 7, LEASE).await.unwrap()), "start the cursor");
     for policy in [HeldExpiry::Suspect, HeldExpiry::Reclaim] {
         for answer in store.expire(&[worked, new], policy, LEASE).await.unwrap() {
@@ -164,7 +177,7 @@ async fn hole_09_a_restarted_node_shares_nothing_with_its_zombie() {
         let owner = owner(acquire(zombie_store, &zombie, lane, LEASE).await);
         assert_eq!(owner.incarnation, restarted.incarnation, "the node id proves nothing");
     }
-    assert!(zombie_store.take_expired(&zombie, LEASE, 10).await.unwrap().is_empty());
+    assert!(zombie_store.take_expired(&zombie, LEASE, 10, WINDOW).await.unwrap().is_empty());
     assert_eq!(bench.raw().await.dump().await, before);
 
     // Once the lease has run out the zombie may have the lane like anybody else.

@@ -6,16 +6,19 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use stile_domain::{HeldExpiry, HoldId, Lane};
-use stile_store::{Acquisition, Claim, Refusal, Store};
+use stile_domain::{HeldExpiry, HoldId, Lane, Step, TxId};
+use stile_store::{Acquisition, Claim, NewTx, Refusal, Store};
 
 use crate::common::{
-    Bench, HOLD, LEASE, RUN_OUT, Raw, acquire, bind, binding, claim_at, fresh, give_back, hold_at,
-    lane, node, wait_until_blocked,
+    Bench, HOLD, LEASE, RUN_OUT, Raw, accept_one, acquire, bind, bind_new, bind_txs, binding,
+    change, claim_at, fresh, give_back, hold_at, lane, new_tx, node, record, wait_until_blocked,
 };
 
 /// A write of the holder's: what it asks for, and the refusal if it was refused.
 type Write = fn(Arc<dyn Store>, Claim) -> BoxFuture<'static, Option<Refusal>>;
+
+/// A transaction that waits on the lane.
+const LEFT_WAITING: TxId = TxId(uuid::Uuid::from_u128(7));
 
 /// Starts a write while another node has taken the lane over but not committed, and lets the
 /// takeover commit once the write waits for it.
@@ -25,6 +28,7 @@ async fn write_into_a_takeover(write: Write) {
     let claim = claim_at(store, &node("a"), lane(1), 0).await;
     hold_at(store, claim, 0, RUN_OUT).await;
     give_back(store, &hold_at(store, claim, 1, HOLD).await).await;
+    accept_one(store, NewTx { id: LEFT_WAITING, ..new_tx(lane(1)) }).await;
 
     let (other, observer) = (bench.raw().await, bench.raw().await);
     other.execute("BEGIN").await;
@@ -90,6 +94,27 @@ async fn hole_05_a_settlement_that_waits_for_a_takeover_is_fenced() {
         Box::pin(async move {
             let answers = store.settle(&[(claim, 9)], LEASE).await.unwrap();
             answers.into_iter().find_map(Result::err)
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hole_05_a_binding_of_transactions_that_waits_for_a_takeover_is_fenced() {
+    write_into_a_takeover(|store, claim| {
+        Box::pin(async move {
+            bind_txs(&*store, bind_new(claim, 2, [new_tx(claim.lane())])).await.err()
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hole_05_a_record_that_waits_for_a_takeover_is_fenced() {
+    write_into_a_takeover(|store, claim| {
+        Box::pin(async move {
+            let tx = store.txs(&[LEFT_WAITING]).await.unwrap().remove(0).unwrap();
+            record(&*store, claim, vec![change(&tx, Step::Refused)]).await.err()
         })
     })
     .await;

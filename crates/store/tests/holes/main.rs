@@ -10,6 +10,7 @@
 //! | `clocks` | 7, 8: long transactions, frozen holders, time zones |
 //! | `durability` | 10, 15: a server that loses commits, and commits whose answer is lost |
 //! | `acquiring` | 11: racing and losing acquires, spellings, absent keys |
+//! | `requests` | 15, 16a, 16b, 16e: request ids, nonces and the order of acceptance |
 //! | `renewal` | 16d: renewal under load |
 //! | `away` | a server that is away or silent |
 
@@ -25,3 +26,4 @@ mod durability;
 mod fencing;
 mod interleaving;
 mod renewal;
+mod requests;

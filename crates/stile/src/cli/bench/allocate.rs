@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use metrics_exporter_prometheus::PrometheusHandle;
-use stile_chain::JsonRpcNonces;
+use stile_chain::Chains;
 use stile_domain::{Address, ChainId, Lane};
 use stile_engine::{Mode, Node, NonceComponent, Settings};
 use stile_server::{App, Directory, Server};
@@ -165,7 +165,7 @@ async fn start(url: &str, mode: Mode) -> Result<Node, Failure> {
     // Nobody marks these holds; none of them is to run out within the measurement.
     settings.hold_timeout = Duration::from_secs(3600);
     let store = stile_store::open(default_open_options(url, true))?;
-    Ok(Node::start(settings, store, Arc::new(JsonRpcNonces::new([])?)).await?)
+    Ok(Node::start(settings, store, Arc::new(Chains::default())).await?)
 }
 
 struct InProcess(NonceComponent);

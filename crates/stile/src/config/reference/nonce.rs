@@ -121,8 +121,7 @@ pub(super) const LANE: Section = Section {
             Value("500"),
             "The most managed transactions of a lane that have a nonce and are not yet in a \
              block. More of them wait.",
-        )
-        .with_managed_transactions(),
+        ),
         Key::new(
             "outside_use",
             Kind::Choice(OutsideUse::NAMES),
@@ -130,6 +129,6 @@ pub(super) const LANE: Section = Section {
             "What happens when the chain shows that somebody else used the signer: the lane is \
              paused until an operator resumes it, or follows the chain.",
         )
-        .with_managed_transactions(),
+        .with_gap_repair(),
     ],
 };

@@ -141,9 +141,10 @@ pub(super) const CLUSTER: Section = Section {
             "not_holder",
             Kind::Choice(NotHolder::NAMES),
             Value("accept"),
-            "What to do with a request for a lane that another node holds: accept it durably for \
-             the holder, forward it (needs `cluster.advertise_url`), or reject it and name the \
-             holder. For `\"accept\"` and `\"forward\"`:",
+            "What to do with a call that needs a lane which another node holds: accept it for the \
+             holder, forward it (needs `cluster.advertise_url`), or reject it and name the holder. \
+             This version accepts transactions and rejects calls for bare nonces, whatever is set. \
+             Everything else:",
         )
         .with_cluster_release(),
     ],

@@ -15,22 +15,20 @@ pub(super) const RESUBMIT: Section = Section {
             Kind::Boolean,
             Value("true"),
             "Whether transactions are sent again at all.",
-        )
-        .with_managed_transactions(),
+        ),
         Key::new(
             "interval",
             duration(SECOND_MS, 24 * HOUR_MS),
             Value("60s"),
             "The silence after which the stored bytes of a transaction are sent again.",
-        )
-        .with_managed_transactions(),
+        ),
         Key::new(
             "bump_after",
             duration(SECOND_MS, 24 * HOUR_MS),
             Value("120s"),
             "The silence after which an attempt with a higher fee is made.",
         )
-        .with_managed_transactions(),
+        .with_fee_bumps(),
         Key::new(
             "bump_percent",
             Kind::Decimal { min: 10.0, max: 1_000.0 },
@@ -38,14 +36,14 @@ pub(super) const RESUBMIT: Section = Section {
             "By how much such an attempt raises the fee. Chain nodes refuse replacements that \
              raise it by less than 10 %.",
         )
-        .with_managed_transactions(),
+        .with_fee_bumps(),
         Key::new(
             "max_attempts",
             Kind::Integer { min: 0, max: 1_000_000 },
             Value("0"),
-            "The most attempts for one transaction; 0 means no limit.",
-        )
-        .with_managed_transactions(),
+            "How often one transaction is sent at most; 0 means no limit. After that it stays as it is and \
+             says STALE.",
+        ),
     ],
 };
 
@@ -60,44 +58,38 @@ pub(super) const CONFIRMATIONS: Section = Section {
             Value("20"),
             "The number of blocks on top of the transaction's own. Not above \
              `confirmations.reorg_window`.",
-        )
-        .with_managed_transactions(),
+        ),
         Key::new(
             "finality",
             Kind::Choice(FinalityTag::NAMES),
             Unset("`confirmations.required` counts"),
             "Goes by the chain's own word for a block instead of a number of blocks.",
-        )
-        .with_managed_transactions(),
+        ),
         Key::new(
             "stale_receipt_timeout",
             duration(SECOND_MS, HOUR_MS),
             Value("60s"),
             "The silence after which the receipt of a transaction is asked for by itself.",
-        )
-        .with_managed_transactions(),
+        ),
         Key::new(
             "receipt_workers",
             Kind::Integer { min: 1, max: 1_000 },
             Value("10"),
             "The most receipts asked for at the same time.",
-        )
-        .with_managed_transactions(),
+        ),
         Key::new(
             "fetch_receipt_upon_entry",
             Kind::Boolean,
             Value("false"),
             "Whether the receipt is asked for right after the broadcast, for chains that mine at \
              once.",
-        )
-        .with_managed_transactions(),
+        ),
         Key::new(
             "reorg_window",
             Kind::Integer { min: 1, max: 100_000 },
             Value("128"),
             "The depth in blocks from which a transaction is not reopened any more by a \
              reorganisation.",
-        )
-        .with_managed_transactions(),
+        ),
     ],
 };

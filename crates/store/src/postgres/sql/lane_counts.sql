@@ -1,4 +1,4 @@
-SELECT w.chain_id, w.signer, open.held, open.suspect, open.gaps
+SELECT w.chain_id, w.signer, open.held, open.suspect, open.gaps, flying.in_flight, waiting.queued
 FROM unnest($1::bigint[], $2::bytea[]) AS w (chain_id, signer)
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE n.status = 'HELD') AS held,
@@ -7,3 +7,13 @@ CROSS JOIN LATERAL (
     FROM nonce n
     WHERE n.chain_id = w.chain_id AND n.signer = w.signer AND n.status <> 'CONSUMED'
 ) open
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE t.state <> 'TRACKING') AS in_flight
+    FROM tx t
+    WHERE t.chain_id = w.chain_id AND t.signer = w.signer AND t.phase = 'OPEN'
+) flying
+CROSS JOIN LATERAL (
+    SELECT count(*) AS queued
+    FROM tx t
+    WHERE t.chain_id = w.chain_id AND t.signer = w.signer AND t.phase = 'WAITING'
+) waiting

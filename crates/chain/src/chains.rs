@@ -1,0 +1,76 @@
+//! All configured chains.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stile_domain::{ChainId, Lane, Nonce};
+
+use crate::{BlockTag, ChainError, ChainPool, EndpointError, NonceSource};
+
+/// How endpoints are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// The longest an endpoint is waited for. A batch is given moderately longer.
+    pub answer_timeout: Duration,
+    /// The longest time without a look at the chain, where nobody announces new blocks.
+    pub poll_interval: Duration,
+    /// How many calls go into one JSON-RPC batch.
+    pub batch_limit: usize,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self {
+            answer_timeout: Duration::from_secs(3),
+            poll_interval: Duration::from_millis(500),
+            batch_limit: 100,
+        }
+    }
+}
+
+/// All configured chains, each with its pool of endpoints.
+#[derive(Debug, Default)]
+pub struct Chains {
+    pools: BTreeMap<ChainId, Arc<ChainPool>>,
+}
+
+impl Chains {
+    /// Takes each chain's endpoint URLs. Connects only when first asked. A chain given without
+    /// endpoints is as good as not given.
+    pub fn new(
+        chains: impl IntoIterator<Item = (ChainId, Vec<String>)>,
+        options: PoolOptions,
+    ) -> Result<Self, EndpointError> {
+        let mut urls_of: BTreeMap<ChainId, Vec<String>> = BTreeMap::new();
+        for (chain, urls) in chains {
+            urls_of.entry(chain).or_default().extend(urls);
+        }
+        let mut pools = BTreeMap::new();
+        for (chain, urls) in urls_of {
+            if !urls.is_empty() {
+                pools.insert(chain, Arc::new(ChainPool::new(chain, &urls, options)?));
+            }
+        }
+        Ok(Self { pools })
+    }
+
+    /// A chain's pool; `None` without endpoints.
+    pub fn get(&self, chain: ChainId) -> Option<&Arc<ChainPool>> {
+        self.pools.get(&chain)
+    }
+
+    /// All pools, by chain id.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<ChainPool>> {
+        self.pools.values()
+    }
+}
+
+#[async_trait]
+impl NonceSource for Chains {
+    async fn transaction_count(&self, lane: Lane, at: BlockTag) -> Result<Nonce, ChainError> {
+        let pool = self.get(lane.chain).ok_or(ChainError::NoEndpoint(lane.chain))?;
+        pool.transaction_count(lane.signer, at).await
+    }
+}

@@ -1,0 +1,658 @@
+//! What chain nodes mean by what they say. The only place that reads error texts.
+
+use alloy::primitives::Bytes;
+use alloy::sol_types::decode_revert_reason;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::rpc::{CallError, TEXT_LIMIT};
+
+/// What an endpoint's answer to a sent transaction means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendClass {
+    /// It took the transaction.
+    Accepted,
+    /// It has it already, in its pool or on its chain.
+    Known,
+    /// The nonce is used up. By whom is for the receipts to tell.
+    NonceTooLow,
+    /// Earlier nonces are missing, and it keeps no transactions for later.
+    NonceTooHigh,
+    /// It offers less than the node or the next block asks for.
+    Underpriced,
+    /// Another transaction with this nonce is waiting, and this one does not offer enough more.
+    ReplacementUnderpriced,
+    /// The account cannot pay.
+    InsufficientFunds,
+    /// It will never be taken as it is.
+    Rejected,
+    /// No answer, or none about the transaction: sending again may work.
+    Transient,
+}
+
+impl SendClass {
+    /// The name, as it is written down.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Known => "known",
+            Self::NonceTooLow => "nonce-too-low",
+            Self::NonceTooHigh => "nonce-too-high",
+            Self::Underpriced => "underpriced",
+            Self::ReplacementUnderpriced => "replacement-underpriced",
+            Self::InsufficientFunds => "insufficient-funds",
+            Self::Rejected => "rejected",
+            Self::Transient => "transient",
+        }
+    }
+
+    /// What several endpoints' answers come to.
+    ///
+    /// One endpoint that took or has the transaction is enough: nodes pass it on. Failing that, as
+    /// long as one gave no answer it may yet take it. Failing that, the answer that says most
+    /// counts: used-up nonces are facts of the chain, then what money can mend, then what time can
+    /// mend. Rejected is the verdict only if everybody rejects, since it gives the transaction up.
+    pub fn of_all(classes: impl IntoIterator<Item = Self>) -> Self {
+        classes.into_iter().min_by_key(|class| class.rank()).unwrap_or(Self::Transient)
+    }
+
+    fn rank(self) -> u8 {
+        match self {
+            Self::Accepted => 0,
+            Self::Known => 1,
+            Self::Transient => 2,
+            Self::NonceTooLow => 3,
+            Self::InsufficientFunds => 4,
+            Self::Underpriced => 5,
+            Self::ReplacementUnderpriced => 6,
+            Self::NonceTooHigh => 7,
+            Self::Rejected => 8,
+        }
+    }
+}
+
+/// What a sent transaction's error means.
+pub(crate) fn send_class(error: &CallError) -> SendClass {
+    let CallError::Said { code, message, data } = error else { return SendClass::Transient };
+    let text = words(message, data.as_ref());
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    for (class, phrases) in PHRASES {
+        if says(phrases) {
+            return *class;
+        }
+    }
+    if let Some(class) = compare_nonces(&text) {
+        return class;
+    }
+    match code {
+        // An error about the transaction, in words nobody has used before.
+        -32000 | -32003 | -32010 | -32602 => SendClass::Rejected,
+        _ => SendClass::Transient,
+    }
+}
+
+/// What nodes say, in lower case. The first row that fits decides, so the more particular rows
+/// come first: "replacement transaction underpriced" before "transaction underpriced", and what
+/// gateways say of themselves before anything that gives a transaction up.
+const PHRASES: &[(SendClass, &[&str])] = &[
+    (
+        SendClass::Known,
+        &[
+            "already known",
+            "alreadyknown",
+            "already imported",
+            "already in the system",
+            "known transaction",
+            "existing txn with same hash",
+            "existing tx with same hash",
+        ],
+    ),
+    (
+        SendClass::ReplacementUnderpriced,
+        &[
+            "replacement transaction underpriced",
+            "replacementnotallowed",
+            "replacement gas too low",
+            "could not replace existing tx",
+            "there is another transaction with same nonce in the queue",
+        ],
+    ),
+    (
+        SendClass::NonceTooLow,
+        &["nonce too low", "nonce is too low", "oldnonce", "below sender account nonce"],
+    ),
+    (
+        SendClass::NonceTooHigh,
+        &[
+            "nonce too high",
+            "nonce is too high",
+            "noncegap",
+            "noncetoofarinfuture",
+            "nonce too far in future",
+            "nonce is too distant",
+            "gapped-nonce",
+            "gapped nonce",
+            "does not match sender account nonce",
+        ],
+    ),
+    (
+        SendClass::InsufficientFunds,
+        &[
+            "insufficient funds",
+            "insufficientfunds",
+            "insufficient balance",
+            "doesn't have enough funds",
+            "does not have enough balance",
+            "not enough balance",
+            "upfront cost exceeds account balance",
+            "up-front cost",
+            "overdraft",
+        ],
+    ),
+    (
+        SendClass::Underpriced,
+        &[
+            "underpriced",
+            "feetoolow",
+            "fee too low",
+            "fee cap less than block base fee",
+            "max fee per gas less than block base fee",
+            "is too low for the next block",
+            "gas price below",
+            "gas price too low",
+            "below minimum: gas tip cap",
+            "does not pay the minimum gas price",
+            "cannot pay basefee",
+        ],
+    ),
+    (
+        SendClass::Transient,
+        &[
+            "rate limit",
+            "ratelimit",
+            "too many requests",
+            "request count exceeded",
+            "capacity",
+            "quota",
+            "response too large",
+            "batch",
+            "upstream",
+            "gateway",
+            "connection",
+            "overloaded",
+            "internal error",
+            "unauthorized",
+            "forbidden",
+            "api key",
+            "throttle",
+            "header not found",
+            "missing trie node",
+            "syncing",
+            "sync is still in progress",
+            "timeout",
+            "timed out",
+            "try again",
+            "unavailable",
+            "is full",
+            "pool not enabled",
+            "account limit exceeded",
+            "in-flight transaction limit",
+            "future transaction tries to replace pending",
+            "authority already reserved",
+        ],
+    ),
+    (
+        SendClass::Rejected,
+        &[
+            "intrinsic gas",
+            "intrinsicgas",
+            "exceeds block gas limit",
+            "exceeds the block gas limit",
+            "gaslimitexceeded",
+            "gas limit reached",
+            "oversized data",
+            "initcode",
+            "invalid sender",
+            "invalid signature",
+            "invalid chain id",
+            "wrong chain id",
+            "sender not an eoa",
+            "senderiscontract",
+            "not authorized to send",
+            "transaction type not supported",
+            "exceeds the configured cap",
+            "fee cap exceeded",
+            "max priority fee per gas higher than max fee per gas",
+            "only replay-protected",
+        ],
+    ),
+];
+
+/// Ganache and EthereumJS name both nonces and leave the comparison to the reader.
+fn compare_nonces(text: &str) -> Option<SendClass> {
+    let (_, numbers) = text.split_once("correct nonce")?;
+    let mut numbers = numbers
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|digits| digits.parse::<u64>().ok());
+    let (account, transaction) = (numbers.next()?, numbers.next()?);
+    Some(if transaction < account { SendClass::NonceTooLow } else { SendClass::NonceTooHigh })
+}
+
+/// Message and, where it has words, data: some nodes put the reason there.
+fn words(message: &str, data: Option<&Value>) -> String {
+    let more = match data {
+        Some(Value::String(text)) if !text.starts_with("0x") => text.as_str(),
+        Some(Value::Object(fields)) => fields.get("message").and_then(Value::as_str).unwrap_or(""),
+        _ => "",
+    };
+    format!("{message} {more}").to_lowercase()
+}
+
+/// A node's no to a transaction that was only tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Reverted { reason: String, data: Option<Bytes> },
+    Refused(String),
+}
+
+/// The code that geth and those who follow it use for reverts.
+const REVERTED: i64 = 3;
+
+/// What a node has against a transaction; `None` if the error says nothing about it.
+pub(crate) fn refusal(error: &CallError) -> Option<Refusal> {
+    let CallError::Said { code, message, data } = error else { return None };
+    let returned = data.as_ref().and_then(revert_data);
+    let text = words(message, data.as_ref());
+    if *code == REVERTED || returned.is_some() || text.contains("revert") {
+        let decoded = returned.as_ref().and_then(|data| decode_revert_reason(data));
+        let reason = decoded.as_deref().unwrap_or(message);
+        let reason = reason.strip_prefix("revert: ").unwrap_or(reason);
+        return Some(Refusal::Reverted { reason: shorten(reason), data: returned });
+    }
+    let in_trouble = IN_TROUBLE_CODES.contains(code)
+        || message.trim().eq_ignore_ascii_case("internal error")
+        || IN_TROUBLE.iter().any(|phrase| text.contains(phrase));
+    (!in_trouble).then(|| Refusal::Refused(shorten(message)))
+}
+
+/// Codes of errors that are about the node or the question's form, not about the transaction.
+const IN_TROUBLE_CODES: [i64; 8] = [-32700, -32600, -32601, -32001, -32002, -32005, -32016, 429];
+
+/// The same in words. Everything else that a node says to an estimate is about the transaction,
+/// whatever the machine inside it calls the failure: taking it for trouble would let one hopeless
+/// transaction hold up its lane for ever.
+const IN_TROUBLE: [&str; 16] = [
+    "rate limit",
+    "too many requests",
+    "header not found",
+    "missing trie node",
+    "unknown block",
+    "timeout",
+    "timed out",
+    "try again",
+    "temporarily",
+    "unavailable",
+    "not ready",
+    "syncing",
+    "busy",
+    "overloaded",
+    "capacity",
+    "connection",
+];
+
+/// What a contract returned, wherever a node puts it: as `data`, behind a word, or one level down.
+fn revert_data(data: &Value) -> Option<Bytes> {
+    match data {
+        Value::String(text) => {
+            let hex = text.strip_prefix("Reverted ").unwrap_or(text).trim();
+            hex.starts_with("0x").then(|| hex.parse().ok()).flatten()
+        }
+        Value::Object(fields) => {
+            ["data", "result"].iter().find_map(|name| match fields.get(*name)? {
+                text @ Value::String(_) => revert_data(text),
+                _ => None,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT_LIMIT).collect()
+}
+
+/// Whether an endpoint does not offer a method, or not in this form.
+pub(crate) fn is_unsupported(error: &CallError) -> bool {
+    let CallError::Said { code, message, .. } = error else { return false };
+    let text = message.to_lowercase();
+    let phrases = ["not supported", "unsupported", "does not exist", "not available", "not found"];
+    matches!(code, -32601 | -32602 | -32004)
+        || (text.contains("method") && phrases.iter().any(|phrase| text.contains(phrase)))
+}
+
+#[cfg(test)]
+mod tests {
+    use SendClass::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(code: i64, message: &str) -> CallError {
+        CallError::Said { code, message: message.to_owned(), data: None }
+    }
+
+    /// What nodes really say to `eth_sendRawTransaction`.
+    const SAID: &[(&str, i64, &str, SendClass)] = &[
+        ("geth", -32000, "already known", Known),
+        ("geth", -32000, "nonce too low", NonceTooLow),
+        ("geth", -32000, "nonce too low: next nonce 5, tx nonce 4", NonceTooLow),
+        ("geth", -32000, "nonce too low: address 0xAb58…, tx: 4 state: 5", NonceTooLow),
+        ("geth", -32000, "nonce too high", NonceTooHigh),
+        ("geth", -32000, "gapped-nonce tx from delegated accounts", NonceTooHigh),
+        ("geth", -32000, "replacement transaction underpriced", ReplacementUnderpriced),
+        (
+            "geth",
+            -32000,
+            "replacement transaction underpriced: new tx gas fee cap 1 <= 2 queued",
+            ReplacementUnderpriced,
+        ),
+        ("geth", -32000, "transaction underpriced", Underpriced),
+        ("geth", -32000, "transaction underpriced: tip needed 1, tip permitted 0", Underpriced),
+        (
+            "geth",
+            -32000,
+            "transaction gas price below minimum: gas tip cap 1, minimum needed 25000000000",
+            Underpriced,
+        ),
+        (
+            "geth",
+            -32000,
+            "max fee per gas less than block base fee: address 0xAb58…, maxFeePerGas: 1, baseFee: 7",
+            Underpriced,
+        ),
+        (
+            "geth",
+            -32000,
+            "insufficient funds for gas * price + value: balance 0, tx cost 21000, overshot 21000",
+            InsufficientFunds,
+        ),
+        ("geth", -32000, "insufficient funds for transfer", InsufficientFunds),
+        ("geth", -32000, "txpool is full", Transient),
+        ("geth", -32000, "in-flight transaction limit reached for delegated accounts", Transient),
+        ("geth", -32000, "future transaction tries to replace pending", Transient),
+        ("geth", -32000, "header not found", Transient),
+        ("geth", -32000, "intrinsic gas too low: gas 20000, minimum needed 21000", Rejected),
+        ("geth", -32000, "exceeds block gas limit", Rejected),
+        ("geth", -32000, "oversized data: transaction size 131073, limit 131072", Rejected),
+        ("geth", -32000, "max initcode size exceeded: code size 49153, limit 49152", Rejected),
+        ("geth", -32000, "invalid sender", Rejected),
+        ("geth", -32000, "invalid chain id for signer: have 1 want 31337", Rejected),
+        ("geth", -32000, "tx fee (1.50 ether) exceeds the configured cap (1.00 ether)", Rejected),
+        (
+            "geth",
+            -32000,
+            "max priority fee per gas higher than max fee per gas: address 0xAb58…",
+            Rejected,
+        ),
+        ("geth", -32000, "only replay-protected (EIP-155) transactions allowed over RPC", Rejected),
+        ("Erigon", -32000, "already known", Known),
+        ("Erigon", -32000, "existing txn with same hash", Known),
+        ("Erigon", -32000, "INTERNAL_ERROR: existing tx with same hash", Known),
+        ("Erigon", -32000, "INTERNAL_ERROR: nonce too low", NonceTooLow),
+        ("Erigon", -32000, "could not replace existing tx", ReplacementUnderpriced),
+        ("Erigon", -32000, "INTERNAL_ERROR: could not replace existing tx", ReplacementUnderpriced),
+        ("Erigon", -32000, "underpriced", Underpriced),
+        ("Erigon", -32000, "fee too low", Underpriced),
+        ("Erigon", -32000, "INTERNAL_ERROR: insufficient funds", InsufficientFunds),
+        ("Erigon", -32000, "pending sub-pool is full", Transient),
+        ("Erigon", -32000, "baseFee sub-pool is full", Transient),
+        ("Erigon", -32000, "IntrinsicGas", Rejected),
+        ("Erigon", -32000, "initcode too large", Rejected),
+        ("Nethermind", -32010, "AlreadyKnown", Known),
+        ("Nethermind", -32010, "OldNonce, Current nonce: 5, nonce of rejected tx: 4.", NonceTooLow),
+        ("Nethermind", -32010, "NonceGap, Future nonce. Expected nonce: 5", NonceTooHigh),
+        ("Nethermind", -32010, "NonceTooFarInFuture", NonceTooHigh),
+        ("Nethermind", -32010, "nonce too far in future", NonceTooHigh),
+        ("Nethermind", -32010, "ReplacementNotAllowed", ReplacementUnderpriced),
+        ("Nethermind", -32010, "FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1", Underpriced),
+        ("Nethermind", -32010, "FeeTooLowToCompete", Underpriced),
+        ("Nethermind", -32010, "transaction underpriced", Underpriced),
+        (
+            "Nethermind",
+            -32010,
+            "InsufficientFunds, Account balance: 0, cumulative cost: 21000",
+            InsufficientFunds,
+        ),
+        (
+            "Nethermind",
+            -32010,
+            "GasLimitExceeded, Gas limit: 1, gas limit of rejected tx: 2",
+            Rejected,
+        ),
+        ("Nethermind", -32010, "SenderIsContract", Rejected),
+        ("Nethermind", -32010, "Invalid, InvalidTxSignature: Signature is invalid.", Rejected),
+        ("Nethermind", -32010, "node is syncing", Transient),
+        ("Besu", -32000, "Known transaction", Known),
+        ("Besu", -32001, "Nonce too low", NonceTooLow),
+        ("Besu", -32006, "Nonce too high", NonceTooHigh),
+        (
+            "Besu",
+            -32000,
+            "Transaction nonce is too distant from current sender nonce",
+            NonceTooHigh,
+        ),
+        ("Besu", -32000, "Replacement transaction underpriced", ReplacementUnderpriced),
+        ("Besu", -32004, "Upfront cost exceeds account balance", InsufficientFunds),
+        (
+            "Besu",
+            -32004,
+            "transaction up-front cost 0x10 exceeds transaction sender account balance 0x5",
+            InsufficientFunds,
+        ),
+        ("Besu", -32009, "Gas price below configured minimum gas price", Underpriced),
+        ("Besu", -32009, "Gas price below current base fee", Underpriced),
+        ("Besu", -32002, "Invalid signature", Rejected),
+        ("Besu", -32003, "Intrinsic gas exceeds gas limit", Rejected),
+        ("Besu", -32005, "Transaction gas limit exceeds block gas limit", Rejected),
+        ("Besu", -32007, "Sender account not authorized to send transactions", Rejected),
+        ("Besu", -32000, "Transaction fee cap exceeded", Rejected),
+        ("Besu", -32008, "Initial sync is still in progress", Transient),
+        ("Reth", -32000, "already known", Known),
+        ("Reth", -32000, "nonce too low: next nonce 5, tx nonce 4", NonceTooLow),
+        ("Reth", -32000, "replacement transaction underpriced", ReplacementUnderpriced),
+        ("Reth", -32003, "txpool is full", Transient),
+        ("Reth", -32003, "sender not an eoa", Rejected),
+        (
+            "Reth",
+            -32003,
+            "insufficient funds for gas * price + value: have 0 want 21000",
+            InsufficientFunds,
+        ),
+        ("anvil", -32003, "transaction already imported", Known),
+        ("anvil", -32003, "nonce too low", NonceTooLow),
+        ("anvil", -32003, "replacement transaction underpriced", ReplacementUnderpriced),
+        ("anvil", -32003, "Insufficient funds for gas * price + value", InsufficientFunds),
+        ("anvil", -32003, "max fee per gas less than block base fee", Underpriced),
+        ("anvil", -32000, "intrinsic gas too low", Rejected),
+        ("anvil", -32003, "invalid chain id for signer", Rejected),
+        ("Hardhat", -32000, "Known transaction: 0x88df…", Known),
+        ("Hardhat", -32000, "Nonce too low. Expected nonce to be 5 but got 4.", NonceTooLow),
+        (
+            "Hardhat",
+            -32000,
+            "Nonce too high. Expected nonce to be 4 but got 6. Note that transactions can't be queued when automining.",
+            NonceTooHigh,
+        ),
+        (
+            "Hardhat",
+            -32000,
+            "Replacement transaction underpriced. A gasPrice/maxFeePerGas of at least 11 is necessary to replace the existing transaction with nonce 0.",
+            ReplacementUnderpriced,
+        ),
+        (
+            "Hardhat",
+            -32000,
+            "Transaction maxFeePerGas (1) is too low for the next block, which has a baseFeePerGas of 875000000",
+            Underpriced,
+        ),
+        (
+            "Hardhat",
+            -32000,
+            "Sender doesn't have enough funds to send tx. The max upfront cost is: 2 and the sender's balance is: 1.",
+            InsufficientFunds,
+        ),
+        (
+            "Hardhat",
+            -32000,
+            "Transaction gas limit is 60000001 and exceeds block gas limit of 60000000",
+            Rejected,
+        ),
+        (
+            "ganache",
+            -32000,
+            "the tx doesn't have the correct nonce. account has nonce of: 5 tx has nonce of: 4",
+            NonceTooLow,
+        ),
+        (
+            "EthereumJS",
+            -32603,
+            "replacement gas too low, got tip 1, min: 2, got fee 1, min: 2",
+            ReplacementUnderpriced,
+        ),
+        (
+            "OpenEthereum",
+            -32010,
+            "Transaction gas price is too low. There is another transaction with same nonce in the queue. Try increasing the gas price or incrementing the nonce.",
+            ReplacementUnderpriced,
+        ),
+        ("OpenEthereum", -32010, "Transaction with the same hash was already imported.", Known),
+        (
+            "zkSync",
+            3,
+            "known transaction. transaction with hash 0x88df… is already in the system",
+            Known,
+        ),
+        ("zkSync", 3, "nonce too low. allowed nonce range: 5 - 55, actual: 4", NonceTooLow),
+        ("Infura", -32005, "daily request count exceeded, request rate limited", Transient),
+        ("Alchemy", 429, "Your app has exceeded its compute units per second capacity.", Transient),
+        ("geth", -32003, "response too large", Transient),
+        ("geth", -32002, "request timed out", Transient),
+        ("a proxy", -32000, "upstream connect error or disconnect/reset before headers", Transient),
+        ("a proxy", -32000, "rpc error: code = Unavailable desc = connection error", Transient),
+        ("any", -32603, "Internal error", Transient),
+        ("any", -32601, "Method not found", Transient),
+        ("any", 0, "", Transient),
+        ("any", -32000, "words that nobody has used before", Rejected),
+        ("any", -32602, "invalid argument 0: json: cannot unmarshal", Rejected),
+    ];
+
+    #[test]
+    fn every_node_is_understood() {
+        for (node, code, message, class) in SAID {
+            assert_eq!(send_class(&said(*code, message)), *class, "{node}: {message}");
+        }
+    }
+
+    #[test]
+    fn no_answer_says_nothing_about_the_transaction() {
+        let timeout = CallError::Timeout(std::time::Duration::from_secs(3));
+        for error in [timeout, CallError::Unreachable, CallError::Http(502), CallError::Http(429)] {
+            assert_eq!(send_class(&error), Transient);
+            assert_eq!(refusal(&error), None);
+        }
+    }
+
+    #[test]
+    fn the_verdict_is_the_answer_that_says_most() {
+        let all = [
+            Accepted,
+            Known,
+            Transient,
+            NonceTooLow,
+            InsufficientFunds,
+            Underpriced,
+            ReplacementUnderpriced,
+            NonceTooHigh,
+            Rejected,
+        ];
+        // Each one prevails over all that come after it, in whatever order they come.
+        for (place, class) in all.iter().enumerate() {
+            assert_eq!(SendClass::of_all(all[place..].iter().copied()), *class);
+            assert_eq!(SendClass::of_all(all[place..].iter().rev().copied()), *class);
+        }
+        assert_eq!(SendClass::of_all([Rejected, Rejected]), Rejected);
+        assert_eq!(SendClass::of_all([]), Transient);
+    }
+
+    #[test]
+    fn names_are_what_is_serialized() {
+        for class in [Accepted, NonceTooLow, ReplacementUnderpriced, InsufficientFunds] {
+            assert_eq!(serde_json::to_value(class).unwrap(), json!(class.name()));
+        }
+    }
+
+    /// `Error("no luck")`, as a contract returns it.
+    const NO_LUCK: &str = "0x08c379a00000000000000000000000000000000000000000000000000000000000000020\
+        00000000000000000000000000000000000000000000000000000000000000076e6f206c75636b00000000000000\
+        000000000000000000000000000000000000";
+
+    #[test]
+    fn reverts_are_read_wherever_nodes_put_them() {
+        let nethermind = format!("Reverted {NO_LUCK}");
+        for (code, message, data) in [
+            (3, "execution reverted: no luck", json!(NO_LUCK)),
+            (-32000, "Execution reverted", json!(NO_LUCK)),
+            (-32015, "VM execution error.", json!(nethermind)),
+            (-32603, "Error: VM Exception", json!({ "message": "reverted", "data": NO_LUCK })),
+        ] {
+            let error = CallError::Said { code, message: message.to_owned(), data: Some(data) };
+            let Some(Refusal::Reverted { reason, data }) = refusal(&error) else {
+                panic!("{message}");
+            };
+            assert!(reason.contains("no luck"), "{reason}");
+            assert!(data.is_some());
+        }
+    }
+
+    #[test]
+    fn panics_and_silent_reverts_are_reverts_too() {
+        let overflow = format!("0x4e487b71{:064x}", 0x11);
+        let error = CallError::Said {
+            code: 3,
+            message: "execution reverted".to_owned(),
+            data: Some(json!(overflow)),
+        };
+        let Some(Refusal::Reverted { reason, .. }) = refusal(&error) else { panic!() };
+        assert!(reason.contains("overflow"), "{reason}");
+        let silent = refusal(&said(3, "execution reverted"));
+        let reason = "execution reverted".to_owned();
+        assert_eq!(silent, Some(Refusal::Reverted { reason, data: None }));
+    }
+
+    #[test]
+    fn a_no_is_told_from_no_answer() {
+        let anvil = said(-32603, "EVM error InvalidFEOpcode");
+        assert!(matches!(refusal(&anvil), Some(Refusal::Refused(_))), "or its lane waits for ever");
+        for (code, message) in [
+            (-32000, "gas required exceeds allowance (0)"),
+            (-32000, "insufficient funds for transfer"),
+            (-32003, "Out of gas: gas required exceeds allowance: 0"),
+            (-32000, "invalid opcode: INVALID"),
+        ] {
+            let refused = Refusal::Refused(message.to_owned());
+            assert_eq!(refusal(&said(code, message)), Some(refused));
+        }
+        assert_eq!(refusal(&said(-32603, "Internal error")), None);
+        assert_eq!(refusal(&said(-32005, "rate limit reached")), None);
+    }
+
+    #[test]
+    fn a_method_that_is_not_offered_is_known_by_its_error() {
+        let geth = "the method eth_getBlockReceipts does not exist/is not available";
+        assert!(is_unsupported(&said(-32601, geth)));
+        assert!(is_unsupported(&said(-32000, "Unsupported method: eth_getBlockReceipts")));
+        assert!(!is_unsupported(&said(-32000, "block not found")));
+        assert!(!is_unsupported(&CallError::Unreachable));
+    }
+}

@@ -1,0 +1,144 @@
+//! What the chain asks for at the moment.
+
+use std::sync::Arc;
+
+use alloy::primitives::U256;
+use serde::Deserialize;
+use serde_json::json;
+use stile_domain::FeeQuote;
+
+use crate::blocks::{latest_call, read_block};
+use crate::calls::Method;
+use crate::endpoint::Endpoint;
+use crate::pool::one;
+use crate::rpc::{Call, CallError, read_some};
+use crate::{ChainError, ChainPool};
+
+/// How many blocks a quote is made from.
+const BLOCKS: u64 = 5;
+
+/// The least that is paid on top of the base fee: nodes do not pass on transactions that offer
+/// nothing.
+const LEAST_PRIORITY_FEE: u128 = 1;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct History {
+    base_fee_per_gas: Option<Vec<Option<U256>>>,
+    gas_used_ratio: Option<Vec<Option<f64>>>,
+    reward: Option<Vec<Option<Vec<U256>>>>,
+}
+
+impl ChainPool {
+    /// What the chain asks for at the moment: one call on a chain with a base fee that is not
+    /// idle.
+    pub async fn fee_quote(&self) -> Result<FeeQuote, ChainError> {
+        self.first_answer(quote).await
+    }
+}
+
+async fn quote(endpoint: Arc<Endpoint>) -> Result<FeeQuote, CallError> {
+    let endpoint = endpoint.as_ref();
+    let params = json!([format!("{BLOCKS:#x}"), "latest", [50.0]]);
+    let history = match read_some(one(endpoint, &Call::new(Method::FeeHistory, params)).await) {
+        Ok(history) => history,
+        // Whatever the node has against the method, the long way may still work.
+        Err(CallError::Said { .. }) => History::default(),
+        Err(error) => return Err(error),
+    };
+    let base_fee = match history.next_base_fee()? {
+        Some(base_fee) => base_fee,
+        // Zero all along, or not told: old chains and those whose gas is free look the same here.
+        None => match newest_base_fee(endpoint).await? {
+            Some(base_fee) => base_fee.saturating_add(base_fee / 8),
+            None => {
+                return Ok(FeeQuote::Legacy {
+                    gas_price: amount(endpoint, Method::GasPrice).await?,
+                });
+            }
+        },
+    };
+    let priority_fee = match history.usual_priority_fee()? {
+        Some(fee) => fee,
+        // Nobody paid anything lately; the node knows what its kind insists on.
+        None => amount(endpoint, Method::MaxPriorityFee).await.unwrap_or(LEAST_PRIORITY_FEE),
+    };
+    Ok(FeeQuote::Market { base_fee, priority_fee: priority_fee.max(LEAST_PRIORITY_FEE) })
+}
+
+impl History {
+    /// The base fee of the block to come, unless there seems to be none.
+    fn next_base_fee(&self) -> Result<Option<u128>, CallError> {
+        let fees = self.base_fee_per_gas.as_deref().unwrap_or_default();
+        let has_fees = fees.iter().flatten().any(|fee| !fee.is_zero());
+        let next = fees.last().copied().flatten().filter(|_| has_fees);
+        next.map(price).transpose()
+    }
+
+    /// The median over the blocks of what half of their gas paid at least; empty blocks say
+    /// nothing.
+    fn usual_priority_fee(&self) -> Result<Option<u128>, CallError> {
+        let ratios = self.gas_used_ratio.as_deref().unwrap_or_default();
+        let rewards = self.reward.as_deref().unwrap_or_default();
+        let full = rewards.iter().enumerate().filter(|(place, _)| {
+            ratios.get(*place).copied().flatten().is_none_or(|ratio| ratio > 0.0)
+        });
+        let mut fees: Vec<U256> =
+            full.filter_map(|(_, rewards)| rewards.as_ref()?.first().copied()).collect();
+        fees.sort_unstable();
+        fees.get(fees.len() / 2).copied().map(price).transpose()
+    }
+}
+
+async fn newest_base_fee(endpoint: &Endpoint) -> Result<Option<u128>, CallError> {
+    let block = read_block(one(endpoint, &latest_call()).await)?;
+    Ok(block.ok_or(CallError::Garbled("that it has no block at all"))?.base_fee)
+}
+
+async fn amount(endpoint: &Endpoint, method: Method) -> Result<u128, CallError> {
+    price(read_some(one(endpoint, &Call::new(method, json!([]))).await)?)
+}
+
+fn price(amount: U256) -> Result<u128, CallError> {
+    amount.try_into().map_err(|_| CallError::Garbled("a price that nobody can pay"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(text: serde_json::Value) -> History {
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn the_next_base_fee_is_the_last_and_empty_blocks_say_nothing() {
+        let told = history(json!({
+            "oldestBlock": "0x1",
+            "baseFeePerGas": ["0x7", "0x8", "0x9", "0xa"],
+            "gasUsedRatio": [0.5, 0, 0.7],
+            "reward": [["0x5"], ["0x0"], ["0x3"]],
+        }));
+        assert_eq!(told.next_base_fee(), Ok(Some(10)));
+        assert_eq!(told.usual_priority_fee(), Ok(Some(5)));
+    }
+
+    #[test]
+    fn a_chain_without_a_base_fee_is_told_from_one_with() {
+        for told in [
+            json!({ "baseFeePerGas": ["0x0", "0x0"], "gasUsedRatio": [0.5], "reward": [["0x1"]] }),
+            json!({ "baseFeePerGas": null, "gasUsedRatio": [0.5] }),
+            json!({}),
+        ] {
+            assert_eq!(history(told).next_base_fee(), Ok(None));
+        }
+        assert_eq!(history(json!({ "reward": null })).usual_priority_fee(), Ok(None));
+    }
+
+    #[test]
+    fn absurd_prices_are_errors() {
+        let huge = format!("{:#x}", U256::MAX);
+        assert!(history(json!({ "baseFeePerGas": [huge] })).next_base_fee().is_err());
+        assert!(history(json!({ "reward": [[huge]] })).usual_priority_fee().is_err());
+    }
+}

@@ -1,0 +1,244 @@
+//! JSON-RPC as Stile speaks it: questions in, answers in the same order out.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | [`wire`] | what is written and read |
+//! | [`http`] | over HTTP |
+//! | [`ws`] | over a WebSocket, which also announces new heads |
+
+mod http;
+mod wire;
+mod ws;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use self::http::Http;
+use self::ws::Ws;
+use crate::calls::{self, CallResult, Method};
+use crate::hints::Announcer;
+use crate::target::{EndpointError, Scheme, Target};
+
+/// One question.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) params: Value,
+}
+
+impl Call {
+    pub(crate) fn new(method: Method, params: Value) -> Self {
+        Self { method, params }
+    }
+}
+
+/// What came back for one question.
+pub(crate) type Answer = Result<Box<RawValue>, CallError>;
+
+/// Why there is no answer. Fit to be shown: it never carries the endpoint's URL.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum CallError {
+    #[error("no answer in {0:?}")]
+    Timeout(Duration),
+    #[error("cannot be reached")]
+    Unreachable,
+    #[error("answered with HTTP status {0}")]
+    Http(u16),
+    #[error("answered {0}")]
+    Garbled(&'static str),
+    #[error("error {code}: {message}")]
+    Said { code: i64, message: String, data: Option<Value> },
+}
+
+impl CallError {
+    fn result(&self) -> CallResult {
+        match self {
+            Self::Timeout(_) => CallResult::Timeout,
+            _ => CallResult::Error,
+        }
+    }
+}
+
+/// The longest error text that is kept.
+pub(crate) const TEXT_LIMIT: usize = 300;
+
+/// One endpoint, as something to ask.
+pub(crate) struct Rpc {
+    target: Arc<Target>,
+    transport: Transport,
+    timeout: Duration,
+    next_id: AtomicU64,
+    /// The endpoint refused a batch, so it is asked one thing at a time.
+    takes_no_batches: AtomicBool,
+}
+
+enum Transport {
+    Http(Http),
+    Ws(Ws),
+}
+
+impl Rpc {
+    /// Connects only when first asked. `heads` is told of new blocks by a WebSocket.
+    pub(crate) fn new(
+        target: Target,
+        timeout: Duration,
+        heads: Option<Announcer>,
+    ) -> Result<Self, EndpointError> {
+        let target = Arc::new(target);
+        let transport = match target.scheme {
+            Scheme::Http => Transport::Http(Http::new(Arc::clone(&target))?),
+            Scheme::Ws => Transport::Ws(Ws::new(Arc::clone(&target), heads)?),
+        };
+        Ok(Self {
+            target,
+            transport,
+            timeout,
+            next_id: AtomicU64::new(1),
+            takes_no_batches: AtomicBool::new(false),
+        })
+    }
+
+    /// Host and port.
+    pub(crate) fn shown(&self) -> &str {
+        &self.target.shown
+    }
+
+    /// Asks one thing and reads the answer as a `T`; `None` for `null`.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        params: Value,
+    ) -> Result<Option<T>, CallError> {
+        read(self.one(Call::new(method, params)).await)
+    }
+
+    /// Asks several things at once. As many answers as questions, in the same order, whatever the
+    /// endpoint does.
+    pub(crate) async fn batch(&self, calls: &[Call]) -> Vec<Answer> {
+        match calls {
+            [] => Vec::new(),
+            [call] => vec![self.one(call.clone()).await],
+            _ if self.takes_no_batches.load(Ordering::Relaxed) => self.one_by_one(calls).await,
+            _ => match self.exchange(calls).await {
+                Ok(Some(answers)) => answers,
+                Ok(None) => {
+                    tracing::warn!(endpoint = self.shown(), "takes no batches: one call at a time");
+                    self.takes_no_batches.store(true, Ordering::Relaxed);
+                    self.one_by_one(calls).await
+                }
+                Err(error) => vec![Err(error); calls.len()],
+            },
+        }
+    }
+
+    async fn one_by_one(&self, calls: &[Call]) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(calls.len());
+        for call in calls {
+            let answer = self.one(call.clone()).await;
+            // Whoever does not answer now will not answer the next hundred questions either.
+            let gone = match &answer {
+                Err(error @ (CallError::Timeout(_) | CallError::Unreachable)) => {
+                    Some(error.clone())
+                }
+                _ => None,
+            };
+            answers.push(answer);
+            if let Some(error) = gone {
+                answers.resize_with(calls.len(), || Err(error.clone()));
+                break;
+            }
+        }
+        answers
+    }
+
+    async fn one(&self, call: Call) -> Answer {
+        match self.exchange(std::slice::from_ref(&call)).await {
+            Ok(Some(mut answers)) if answers.len() == 1 => answers.remove(0),
+            Ok(_) => Err(CallError::Garbled("something else than was asked for")),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// One exchange with its time limit, counted. `None`: the endpoint refused the whole batch.
+    async fn exchange(&self, calls: &[Call]) -> Result<Option<Vec<Answer>>, CallError> {
+        let first = self.next_id.fetch_add(calls.len() as u64, Ordering::Relaxed);
+        let body = wire::write(calls, first);
+        let limit = self.limit(calls.len());
+        let counting = Counting { calls, start: Instant::now(), is_counted: false };
+        let exchange = async {
+            match &self.transport {
+                Transport::Http(http) => http.exchange(body).await,
+                Transport::Ws(ws) => ws.exchange(body, first, calls.len()).await,
+            }
+        };
+        let answers = match tokio::time::timeout(limit, exchange).await {
+            Ok(Ok(text)) => wire::read(&text, first, calls.len(), &self.target),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(CallError::Timeout(limit)),
+        };
+        counting.finish(&answers);
+        answers
+    }
+
+    /// A batch of a hundred is given three times as long as one question.
+    fn limit(&self, calls: usize) -> Duration {
+        self.timeout + self.timeout * u32::try_from(calls / 50).unwrap_or(u32::MAX).min(10)
+    }
+}
+
+/// Calls under way. If nobody waits for their answer any more, they are counted as timed out.
+struct Counting<'a> {
+    calls: &'a [Call],
+    start: Instant,
+    is_counted: bool,
+}
+
+impl Counting<'_> {
+    fn finish(mut self, answers: &Result<Option<Vec<Answer>>, CallError>) {
+        self.is_counted = true;
+        for (place, call) in self.calls.iter().enumerate() {
+            let result = match answers {
+                Ok(Some(answers)) => match answers.get(place) {
+                    Some(Ok(_)) => CallResult::Ok,
+                    Some(Err(error)) => error.result(),
+                    None => CallResult::Error,
+                },
+                Ok(None) => CallResult::Error,
+                Err(error) => error.result(),
+            };
+            calls::record(call.method, result, self.start.elapsed());
+        }
+    }
+}
+
+impl Drop for Counting<'_> {
+    fn drop(&mut self) {
+        if !self.is_counted {
+            for call in self.calls {
+                calls::record(call.method, CallResult::Timeout, self.start.elapsed());
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Rpc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+/// Reads an answer as a `T`; `None` for `null`.
+pub(crate) fn read<T: DeserializeOwned>(answer: Answer) -> Result<Option<T>, CallError> {
+    serde_json::from_str(answer?.get())
+        .map_err(|_| CallError::Garbled("something that cannot be understood"))
+}
+
+/// Reads an answer that must not be `null`.
+pub(crate) fn read_some<T: DeserializeOwned>(answer: Answer) -> Result<T, CallError> {
+    read(answer)?.ok_or(CallError::Garbled("null"))
+}

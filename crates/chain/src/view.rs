@@ -1,0 +1,138 @@
+//! One endpoint's view of the chain: everything asked of it is told by the same node, so that it
+//! fits together.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use alloy::primitives::B256;
+use serde_json::json;
+use stile_domain::{ChainId, Header, Heads, Receipt};
+
+use crate::blocks::{Block, at_call, hash_call, read_at, read_block, read_hash, tag_call};
+use crate::calls::Method;
+use crate::classify;
+use crate::endpoint::Endpoint;
+use crate::pool::one;
+use crate::receipts::{read_receipts, receipts_by_hash};
+use crate::rpc::{Call, CallError};
+use crate::{ChainError, ChainPool};
+
+/// The chain as the followed endpoint sees it.
+#[derive(Debug, Clone)]
+pub struct View {
+    chain: ChainId,
+    batch_limit: usize,
+    endpoint: Arc<Endpoint>,
+    head: Block,
+}
+
+impl View {
+    pub(crate) fn new(pool: &ChainPool, endpoint: Arc<Endpoint>, head: Block) -> Self {
+        Self { chain: pool.chain(), batch_limit: pool.batch_limit(), endpoint, head }
+    }
+
+    /// The newest block.
+    pub fn head(&self) -> &Block {
+        &self.head
+    }
+
+    /// The endpoint's host and port.
+    pub fn endpoint(&self) -> &str {
+        self.endpoint.shown()
+    }
+
+    /// The block at a height; `None` above the head.
+    pub async fn block_at(&self, height: u64) -> Result<Option<Block>, ChainError> {
+        self.tell(read_at(one(&self.endpoint, &at_call(height)).await, height))
+    }
+
+    /// A block by its hash, canonical or not; `None` if the endpoint does not have it.
+    pub async fn block(&self, hash: B256) -> Result<Option<Block>, ChainError> {
+        self.tell(read_hash(one(&self.endpoint, &hash_call(hash)).await, hash))
+    }
+
+    /// The blocks at these heights, in the same order.
+    pub async fn blocks(&self, heights: &[u64]) -> Result<Vec<Option<Block>>, ChainError> {
+        let mut blocks = Vec::with_capacity(heights.len());
+        for heights in heights.chunks(self.batch_limit) {
+            let calls: Vec<Call> = heights.iter().map(|height| at_call(*height)).collect();
+            for (answer, height) in self.endpoint.rpc.batch(&calls).await.into_iter().zip(heights) {
+                blocks.push(self.tell(read_at(answer, *height))?);
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// The receipts of those of the transactions that are in this block, as far as the endpoint has
+    /// them: a node may index a block a moment after it shows it. Asked for all at once where the
+    /// endpoint offers that, else one by one in a batch.
+    pub async fn receipts_in(
+        &self,
+        block: &Header,
+        wanted: &[B256],
+    ) -> Result<Vec<Receipt>, ChainError> {
+        let hashes: HashSet<&B256> = wanted.iter().collect();
+        let mut receipts = match wanted {
+            [] => Vec::new(),
+            // A single one is had for less than a whole block's.
+            [_] => self.receipts_of(wanted).await?,
+            _ if self.endpoint.lacks_block_receipts() => self.receipts_of(wanted).await?,
+            _ => match self.receipts_of_block(block, &hashes).await? {
+                Some(receipts) => receipts,
+                None => self.receipts_of(wanted).await?,
+            },
+        };
+        receipts.retain(|receipt| {
+            receipt.block_hash == block.hash && receipt.block_number == block.height
+        });
+        Ok(receipts)
+    }
+
+    /// How far the chain has come. With `tags`, also which block it calls safe and finalized;
+    /// `None` where it does not say, or says something that cannot be.
+    pub async fn heads(&self, tags: bool) -> Heads {
+        let latest = self.head.header.height;
+        let mut heads = Heads { latest, safe: None, finalized: None };
+        if tags {
+            let calls = [tag_call("safe"), tag_call("finalized")];
+            let mut answers = self.endpoint.rpc.batch(&calls).await.into_iter().map(|answer| {
+                let block = read_block(answer).ok().flatten()?;
+                Some(block.header.height).filter(|height| *height <= latest)
+            });
+            heads.safe = answers.next().flatten();
+            heads.finalized = answers.next().flatten();
+        }
+        heads
+    }
+
+    /// `None` if the endpoint does not offer it.
+    async fn receipts_of_block(
+        &self,
+        block: &Header,
+        wanted: &HashSet<&B256>,
+    ) -> Result<Option<Vec<Receipt>>, ChainError> {
+        let call = Call::new(Method::BlockReceipts, json!([block.hash]));
+        match read_receipts(one(&self.endpoint, &call).await, wanted) {
+            Ok(Some(receipts)) => Ok(Some(receipts)),
+            Ok(None) => self.tell(Err(CallError::Garbled("that it does not have the block"))),
+            Err(error) if classify::is_unsupported(&error) => {
+                self.endpoint.lacks_block_receipts.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+            Err(error) => self.tell(Err(error)),
+        }
+    }
+
+    async fn receipts_of(&self, wanted: &[B256]) -> Result<Vec<Receipt>, ChainError> {
+        self.tell(receipts_by_hash(&self.endpoint, wanted, self.batch_limit).await)
+    }
+
+    fn tell<T>(&self, answer: Result<T, CallError>) -> Result<T, ChainError> {
+        answer.map_err(|error| {
+            self.endpoint.note(&error);
+            let said = vec![self.endpoint.complaint(error)];
+            ChainError::Unreachable { chain: self.chain, said }
+        })
+    }
+}

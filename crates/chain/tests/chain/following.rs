@@ -1,0 +1,147 @@
+//! Which endpoint is followed, and which ones are believed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stile_chain::{ChainPool, PoolOptions};
+use stile_domain::Votes;
+use testkit::{Anvil, AnvilOptions, TcpProxy, eventually};
+
+use crate::support::*;
+
+/// A pool that gives up on silent endpoints soon.
+fn impatient<const N: usize>(urls: [String; N]) -> Arc<ChainPool> {
+    let answer_timeout = Duration::from_millis(2500);
+    pool_with(urls, PoolOptions { answer_timeout, ..PoolOptions::default() })
+}
+
+fn url_of(proxy: &TcpProxy) -> String {
+    format!("http://{}", proxy.addr())
+}
+
+async fn followed(pool: &ChainPool) -> Option<String> {
+    Some(pool.view().await.ok()?.endpoint().to_owned())
+}
+
+async fn until_followed(pool: &ChainPool, endpoint: &str) {
+    eventually("the endpoint to be followed", async || {
+        (followed(pool).await? == endpoint).then_some(())
+    })
+    .await;
+}
+
+async fn until_usable(pool: &ChainPool, place: usize, usable: bool) {
+    eventually("the endpoint to be taken in or set aside", async || {
+        let _ = pool.view().await;
+        (pool.endpoints()[place].usable == usable).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_endpoint_is_followed_until_it_fails_and_not_left_when_the_other_comes_back() {
+    let (first, second) = (anvil().await, anvil().await);
+    let proxies = [
+        TcpProxy::start(address_of(first.url())).await,
+        TcpProxy::start(address_of(second.url())).await,
+    ];
+    let pool = impatient([url_of(&proxies[0]), url_of(&proxies[1])]);
+    let shown = [proxies[0].addr().to_string(), proxies[1].addr().to_string()];
+    assert_eq!(followed(&pool).await.as_ref(), Some(&shown[0]));
+    // Two blocks ahead is no reason to change.
+    second.mine(2).await;
+    for _ in 0..5 {
+        assert_eq!(followed(&pool).await.as_ref(), Some(&shown[0]));
+    }
+    proxies[0].cut().await;
+    until_followed(&pool, &shown[1]).await;
+    assert!(!pool.endpoints()[0].usable);
+    assert_eq!(pool.endpoints()[0].why.as_deref(), Some("cannot be reached"));
+    proxies[0].heal().await;
+    until_usable(&pool, 0, true).await;
+    assert_eq!(followed(&pool).await.as_ref(), Some(&shown[1]), "it stays with what works");
+    // Silence is as bad as refusal.
+    proxies[1].freeze();
+    until_followed(&pool, &shown[0]).await;
+    assert!(pool.endpoints()[1].why.as_deref().unwrap().starts_with("no answer in"));
+    proxies[1].heal().await;
+    until_usable(&pool, 1, true).await;
+    // With nobody there it is an error, and never a panic.
+    proxies[0].cut().await;
+    proxies[1].cut().await;
+    eventually("the chain to be out of reach", async || pool.view().await.err()).await;
+    let error = eventually("the chain to be out of reach", async || pool.view().await.err()).await;
+    assert!(error.to_string().contains(&shown[0]), "{error}");
+    proxies[1].heal().await;
+    until_followed(&pool, &shown[1]).await;
+}
+
+/// While one endpoint hangs, the other is followed without waiting for the first each time.
+#[tokio::test]
+async fn a_hanging_endpoint_is_waited_for_once() {
+    let (first, second) = (anvil().await, anvil().await);
+    let proxy = TcpProxy::start(address_of(second.url())).await;
+    // Longer than the test waits for anything: had a look to wait for it, the test would fail.
+    let answer_timeout = Duration::from_secs(2);
+    let options = PoolOptions { answer_timeout, ..PoolOptions::default() };
+    let pool = pool_with([first.url().to_owned(), url_of(&proxy)], options);
+    pool.view().await.unwrap();
+    proxy.freeze();
+    until_usable(&pool, 1, false).await;
+    let looks = async {
+        for _ in 0..200 {
+            pool.view().await.unwrap();
+        }
+    };
+    tokio::time::timeout(testkit::DEADLINE, looks).await.expect("two hundred looks, not waits");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_stays_behind_is_set_aside_until_it_catches_up() {
+    let (first, second) = (anvil().await, anvil().await);
+    let pool = pool([first.url(), second.url()]);
+    assert_eq!(followed(&pool).await, Some(shown(first.url())));
+    second.mine(3).await;
+    until_followed(&pool, &shown(second.url())).await;
+    assert!(!pool.endpoints()[0].usable);
+    assert_eq!(pool.endpoints()[0].why.as_deref(), Some("lags behind the other endpoints"));
+    assert_eq!(pool.endpoints()[0].head, Some(0));
+    first.mine(2).await;
+    until_usable(&pool, 0, true).await;
+    assert_eq!(followed(&pool).await, Some(shown(second.url())));
+}
+
+#[tokio::test]
+async fn an_endpoint_of_another_chain_is_never_used() {
+    let other = Anvil::start(AnvilOptions { chain_id: 5, ..AnvilOptions::default() }).await;
+    let right = anvil().await;
+    let both = pool([other.url(), right.url()]);
+    assert_eq!(followed(&both).await, Some(shown(right.url())));
+    assert_eq!(both.endpoints()[0].why.as_deref(), Some("serves chain 5, not 31337"));
+    let answer = both.send_raw(&[signed(0).raw]).await.remove(0);
+    assert_eq!(answer.said.len(), 1, "{answer:?}");
+    let head = both.view().await.unwrap().head().header;
+    assert_eq!(both.votes(head.height, head.hash).await, Votes { agree: 1, disagree: 0 });
+    let alone = pool([other.url()]);
+    let error = alone.view().await.unwrap_err().to_string();
+    assert!(error.contains("serves chain 5, not 31337"), "{error}");
+}
+
+#[tokio::test]
+async fn endpoints_vote_on_a_block() {
+    let (first, second, third) = (anvil().await, anvil().await, anvil().await);
+    let pool = pool([first.url(), second.url(), third.url()]);
+    let genesis = pool.view().await.unwrap().head().header;
+    assert_eq!(genesis.height, 0);
+    // anvil's genesis has the time it was started at, so these may be three chains from the start.
+    first.mine(2).await;
+    second.rpc("evm_setNextBlockTimestamp", serde_json::json!([4_000_000_000u64])).await;
+    second.mine(2).await;
+    let view = pool.view().await.unwrap();
+    assert_eq!(view.endpoint(), shown(first.url()));
+    let hash = view.head().header.hash;
+    let votes = pool.votes(2, hash).await;
+    assert_eq!(votes, Votes { agree: 1, disagree: 1 }, "the third has not come so far");
+    assert!(!votes.carry());
+    assert_eq!(pool.votes(9, hash).await, Votes::default());
+}

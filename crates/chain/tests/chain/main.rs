@@ -1,0 +1,13 @@
+//! The chain crate against real chain nodes, and against some that misbehave.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says so")]
+
+mod asking;
+mod counting;
+mod distrust;
+mod following;
+mod hints;
+mod secrets;
+mod sending;
+mod signers;
+mod support;

@@ -1,0 +1,194 @@
+//! Nonces for transactions that waited.
+//!
+//! What could not have its nonce at once waits in the store as `CREATED`: behind a full lane, a
+//! pause, a silent chain, a signer in another process. One task per lane takes them in order of
+//! acceptance, prepares what is slow outside any lock, and commits.
+
+mod commit;
+mod prepare;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use stile_domain::{Lane, Planner};
+use stile_store::Acquisition;
+use tracing::{debug, warn};
+
+use crate::core::Core;
+use crate::lanes::Slot;
+use crate::metrics;
+use crate::start;
+
+pub(crate) use self::commit::bound;
+use self::commit::{Batch, Binder};
+use self::prepare::prepare;
+
+/// Transactions bound in one commit.
+const BATCH_LIMIT: usize = 1000;
+
+/// Of a signer in another process: so many that a burst is signed side by side, so few that not
+/// much is signed in vain if the plan changes.
+const REMOTE_BATCH_LIMIT: usize = 64;
+
+/// How often it is looked whether something waits that nobody told of: accepted by another node, or
+/// held up.
+const POLL: Duration = Duration::from_millis(500);
+
+/// How old a fee quote may be.
+const QUOTE_AGE: Duration = Duration::from_secs(60);
+
+/// Fee quotes from before this moment are too old.
+pub(crate) fn fresh_quote() -> Instant {
+    let now = Instant::now();
+    now.checked_sub(QUOTE_AGE).unwrap_or(now)
+}
+
+/// Sees to it that somebody binds what waits on a lane.
+pub(crate) fn wake(core: &Arc<Core>, slot: &Arc<Slot>) {
+    if core.stopping.is_cancelled()
+        || !core.signers.contains_key(&slot.lane().signer)
+        || core.tracks.get(slot.lane().chain).is_none()
+    {
+        return;
+    }
+    // Set first, then looked at by whoever runs: a wake-up is never lost between the two.
+    slot.woken.store(true, Ordering::SeqCst);
+    if slot.binding.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let (core, slot) = (Arc::clone(core), Arc::clone(slot));
+    let producers = core.producers.clone();
+    producers.spawn(async move {
+        loop {
+            while slot.woken.swap(false, Ordering::SeqCst) && !core.stopping.is_cancelled() {
+                while bind_some(&core, &slot).await == Progress::More
+                    && !core.stopping.is_cancelled()
+                {}
+            }
+            slot.reserved.send_replace(false);
+            slot.binding.store(false, Ordering::SeqCst);
+            // Woken after the last look and before the flag fell: somebody must go on.
+            let missed = slot.woken.load(Ordering::SeqCst) && !core.stopping.is_cancelled();
+            if !missed || slot.binding.swap(true, Ordering::SeqCst) {
+                return;
+            }
+        }
+    });
+}
+
+/// Looks for what waits on the lanes this node holds.
+pub(crate) async fn poll(core: Arc<Core>) {
+    let mut ticks = tokio::time::interval(POLL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = core.stopping.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let lanes: Vec<Lane> = core.lanes.held().into_iter().map(|(slot, _)| slot.lane()).collect();
+        for chunk in lanes.chunks(500) {
+            match core.store.lanes_with_waiting(chunk).await {
+                Ok(waiting) => {
+                    for lane in waiting {
+                        let slot = core.lanes.slot(lane);
+                        slot.set_waiting(true);
+                        wake(&core, &slot);
+                    }
+                }
+                Err(error) => {
+                    metrics::store_failed("waiting");
+                    debug!(%error, "waiting transactions could not be looked for");
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Progress {
+    /// There may be more.
+    More,
+    /// Nothing waits, or what waits must wait on; the next wake-up or look finds it.
+    Stop,
+}
+
+async fn bind_some(core: &Arc<Core>, slot: &Arc<Slot>) -> Progress {
+    let lane = slot.lane();
+    let (Some(track), Some(signer)) = (core.tracks.get(lane.chain), core.signers.get(&lane.signer))
+    else {
+        return Progress::Stop;
+    };
+    let room = core.settings.tx.max_in_flight.saturating_sub(track.book().in_flight(lane));
+    let most = if signer.is_local() { BATCH_LIMIT } else { REMOTE_BATCH_LIMIT };
+    let asked = most.min(room.max(1));
+    let waiting = match core.store.waiting(lane, asked as u32).await {
+        Ok(waiting) => waiting,
+        Err(error) => {
+            metrics::store_failed("waiting");
+            warn!(%error, signer = %lane.signer, "waiting transactions could not be read");
+            return Progress::Stop;
+        }
+    };
+    if waiting.is_empty() {
+        slot.set_waiting(false);
+        // One that came between the question and its answer has woken us, and is looked for next.
+        return Progress::Stop;
+    }
+    slot.set_waiting(true);
+    if room == 0 || !lease(core, slot).await {
+        return Progress::Stop;
+    }
+    let Some(claim) = slot.claim() else { return Progress::Stop };
+    let found = waiting.len();
+    let (waiting, to_sign) = match prepare(core, track, claim, waiting).await {
+        Some(prepared) => prepared,
+        None => return Progress::Stop,
+    };
+    if waiting.is_empty() {
+        return Progress::More;
+    }
+    let unsure = {
+        let mut work = slot.work.lock().await;
+        let on_offer = work.planner(&claim).is_some_and(|p| p.on_offer_for_stile() > 0);
+        on_offer || !work.is_looked_up() || slot.has_unlooked()
+    };
+    if unsure {
+        core.refresh(lane).await;
+    }
+    let last = found < asked && waiting.len() == found;
+    let batch = Batch { waiting, to_sign, last };
+    let binder = Binder { core, slot, track, claim, signer };
+    if signer.is_local() { binder.here(&batch).await } else { binder.elsewhere(&batch).await }
+}
+
+/// Makes sure that the lane is ours and has a cursor.
+async fn lease(core: &Arc<Core>, slot: &Arc<Slot>) -> bool {
+    for _ in 0..3 {
+        let mut work = slot.work.lock().await;
+        if slot.trusted_claim().is_some_and(|claim| work.planner(&claim).is_some()) {
+            return true;
+        }
+        let Ok(mut answers) = core.acquire(&[slot.lane()]).await else { return false };
+        let Some(Acquisition::Held(held)) = answers.pop() else {
+            work.forget();
+            return false;
+        };
+        if held.paused.is_some() {
+            return false;
+        }
+        match held.next_nonce {
+            Some(cursor) => {
+                work.plan_from(&held.claim, Planner::new(cursor));
+            }
+            None => {
+                drop(work);
+                if let Err(error) = start::start(core, slot).await {
+                    debug!(%error, signer = %slot.lane().signer, "the lane cannot start yet");
+                    return false;
+                }
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,145 @@
+//! What new blocks mean for open transactions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::json;
+use stile_domain::{Finality, Header, HeaderWindow, Heads, Lane, Receipt, Step, TxId, TxState};
+use stile_store::Set;
+use tracing::{debug, info};
+
+use crate::core::Core;
+use crate::metrics;
+use crate::tx::book::Book;
+use crate::tx::confirmations::{self, Telling};
+use crate::tx::track::Track;
+
+/// Applies a pass: what was found in the new blocks, and what a fork took away. `fork` is the
+/// height above which the chain was replaced.
+pub(super) fn blocks(
+    core: &Arc<Core>,
+    track: &Track,
+    fork: Option<u64>,
+    replaced: &[Header],
+    mut found: HashMap<TxId, Receipt>,
+) {
+    let window = track.window().clone();
+    let heads = track.heads().unwrap_or_default();
+    let mut again: Vec<TxId> = Vec::new();
+    let mut roomy: Vec<Lane> = Vec::new();
+    {
+        let mut book = track.book();
+        if let Some(ancestor) = fork {
+            let top = replaced.iter().map(|header| header.height).max().unwrap_or(ancestor);
+            for (id, height) in mined(&book) {
+                if height > ancestor {
+                    match found.remove(&id) {
+                        Some(receipt) => mine(core, &mut book, &window, id, receipt),
+                        None => {
+                            unmine(core, &mut book, id);
+                            again.push(id);
+                        }
+                    }
+                } else if height < top {
+                    forked(core, &mut book, &window, &heads, id);
+                }
+            }
+        }
+        for (id, receipt) in found {
+            roomy.extend(book.get(id).map(|open| open.lane));
+            mine(core, &mut book, &window, id, receipt);
+        }
+    }
+    // A transaction that was reorganised out goes back on the wire at once.
+    core.submit(track, again);
+    roomy.sort_unstable();
+    roomy.dedup();
+    for lane in roomy {
+        crate::tx::wake(core, &core.lanes.slot(lane));
+    }
+}
+
+fn mined(book: &Book) -> Vec<(TxId, u64)> {
+    book.iter().filter_map(|open| Some((open.id, open.receipt.as_ref()?.block_number))).collect()
+}
+
+/// It is in a canonical block: for the first time, or in another one than before.
+pub(crate) fn mine(
+    core: &Core,
+    book: &mut Book,
+    window: &HeaderWindow,
+    id: TxId,
+    receipt: Receipt,
+) {
+    let Some(open) = book.get_mut(id) else { return };
+    if open.receipt.as_ref().is_some_and(|known| known.block_hash == receipt.block_hash) {
+        return;
+    }
+    let (lane, nonce, finality) = (open.lane, open.nonce, open.finality);
+    let moved = open.receipt.is_some();
+    if moved {
+        metrics::new_fork();
+    }
+    if let Some(accepted) = open.accepted.filter(|_| !moved) {
+        metrics::mined(accepted.elapsed());
+    }
+    open.unverified = false;
+    open.untold_fork = false;
+    open.receipt = Some(receipt.clone());
+    let Telling { mut data, told } = confirmations::tell(window, &receipt, finality, None, moved);
+    open.told = told;
+    let facts = json!({
+        "txHash": receipt.tx_hash, "blockNumber": receipt.block_number, "blockHash": receipt.block_hash,
+        "status": receipt.status, "gasUsed": receipt.gas_used.to_string(),
+    });
+    if let (Some(data), Some(facts)) = (data.as_object_mut(), facts.as_object()) {
+        data.extend(facts.clone());
+    }
+    debug!(txId = %id, signer = %lane.signer, nonce, block = receipt.block_number, moved, "mined");
+    let mut change = book.step(id, Step::Mined(receipt.outcome()), data);
+    if let Some(change) = &mut change {
+        change.receipt = Set::To(receipt);
+        change.told = told.map_or(Set::Keep, Set::To);
+        change.resubmit_after = Set::Clear;
+        change.error = Set::Clear;
+    }
+    core.recorder.write(lane, change);
+}
+
+/// Its block is no longer canonical, and no canonical block has it.
+pub(super) fn unmine(core: &Core, book: &mut Book, id: TxId) {
+    let Some(open) = book.get_mut(id) else { return };
+    let (lane, nonce) = (open.lane, open.nonce);
+    open.next_check = Instant::now() + core.settings.tx.stale_receipt;
+    let was = open.receipt.as_ref().map(
+        |receipt| json!({ "blockNumber": receipt.block_number, "blockHash": receipt.block_hash }),
+    );
+    open.unverified = false;
+    open.untold_fork = false;
+    metrics::new_fork();
+    info!(txId = %id, signer = %lane.signer, chain = %lane.chain, nonce, "reorganised out of its block; sent again");
+    let data = json!({ "newFork": true, "confirmations": [], "was": was });
+    let change = book.step(id, Step::Unmined, data);
+    core.recorder.write(lane, change);
+}
+
+/// Its own block is canonical still, but blocks on top of it were replaced.
+pub(super) fn forked(core: &Core, book: &mut Book, window: &HeaderWindow, heads: &Heads, id: TxId) {
+    let Some(open) = book.get_mut(id) else { return };
+    let Some(receipt) = open.receipt.clone() else { return };
+    let (lane, finality): (_, Finality) = (open.lane, open.finality);
+    let still_final = finality.is_reached(receipt.block_number, heads);
+    let Telling { data, told } = confirmations::tell(window, &receipt, finality, None, true);
+    open.told = told;
+    open.untold_fork = false;
+    metrics::new_fork();
+    let mut change = book.step(id, Step::Forked { still_final }, data);
+    if let Some(change) = &mut change {
+        change.told = told.map_or(Set::Clear, Set::To);
+    }
+    core.recorder.write(lane, change);
+    if book.get(id).is_some_and(|open| open.standing.state == TxState::Confirmed) {
+        book.remove(id);
+    }
+}

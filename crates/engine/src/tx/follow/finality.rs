@@ -1,0 +1,108 @@
+//! Calling transactions done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use stile_chain::{ChainError, View};
+use stile_domain::{B256, Step, TxId, TxState};
+use stile_store::Set;
+use tracing::{debug, warn};
+
+use super::apply;
+use crate::core::Core;
+use crate::metrics;
+use crate::tx::confirmations::{self, Telling};
+use crate::tx::track::Track;
+
+/// Confirms what has the evidence it asked for: its receipt's block is the canonical one at its
+/// height, deep enough, and the endpoints do not contradict each other about it.
+pub(super) async fn conclude(
+    core: &Arc<Core>,
+    track: &Track,
+    view: &View,
+    disputed: &mut bool,
+) -> Result<(), ChainError> {
+    let Some(heads) = track.heads() else { return Ok(()) };
+    let due: Vec<(TxId, u64, B256)> = {
+        let book = track.book();
+        let tracking = book.iter().filter(|open| open.standing.state == TxState::Tracking);
+        tracking
+            .filter_map(|open| Some((open, open.receipt.as_ref()?)))
+            .filter(|(open, receipt)| open.finality.is_reached(receipt.block_number, &heads))
+            .map(|(open, receipt)| (open.id, receipt.block_number, receipt.block_hash))
+            .collect()
+    };
+    let Some(highest) = due.iter().map(|(_, height, _)| *height).max() else { return Ok(()) };
+    let canonical = canonical(track, view, due.iter().map(|(_, height, _)| *height)).await?;
+    let Some(hash) = canonical.get(&highest) else { return Ok(()) };
+    if track.pool.endpoints().len() > 1 {
+        let votes = track.pool.votes(highest, *hash).await;
+        if !votes.carry() {
+            metrics::disputed();
+            if !std::mem::replace(disputed, true) {
+                warn!(chain = %track.pool.chain(), height = highest, agree = votes.agree, disagree = votes.disagree,
+                  "the endpoints are on different forks: nothing is confirmed until most agree");
+            }
+            return Ok(());
+        }
+    }
+    *disputed = false;
+    let window = track.window().clone();
+    let mut again = Vec::new();
+    {
+        let mut book = track.book();
+        for (id, height, hash) in due {
+            if canonical.get(&height) != Some(&hash) {
+                apply::unmine(core, &mut book, id);
+                again.push(id);
+                continue;
+            }
+            let Some(open) = book.get(id) else { continue };
+            let Some(receipt) = open.receipt.clone() else { continue };
+            let (lane, accepted) = (open.lane, open.accepted);
+            let Telling { data, told } =
+                confirmations::tell(&window, &receipt, open.finality, open.told, false);
+            let mut change = book.step(id, Step::Final, data);
+            if let Some(change) = &mut change {
+                change.told = told.map_or(Set::Keep, Set::To);
+            }
+            if let Some(accepted) = accepted {
+                metrics::confirmed(accepted.elapsed());
+            }
+            debug!(txId = %id, signer = %lane.signer, block = height, "confirmed");
+            core.recorder.write(lane, change);
+            book.remove(id);
+        }
+    }
+    core.submit(track, again);
+    Ok(())
+}
+
+/// The canonical hashes at some heights: from the window, or asked for where it does not reach.
+pub(crate) async fn canonical(
+    track: &Track,
+    view: &View,
+    heights: impl Iterator<Item = u64>,
+) -> Result<BTreeMap<u64, B256>, ChainError> {
+    let (mut hashes, mut unknown) = (BTreeMap::new(), BTreeSet::new());
+    {
+        let window = track.window();
+        for height in heights {
+            match window.hash_at(height) {
+                Some(hash) => {
+                    hashes.insert(height, hash);
+                }
+                None => {
+                    unknown.insert(height);
+                }
+            }
+        }
+    }
+    let unknown: Vec<u64> = unknown.into_iter().collect();
+    for chunk in unknown.chunks(50) {
+        for (height, block) in chunk.iter().zip(view.blocks(chunk).await?) {
+            hashes.extend(block.map(|block| (*height, block.header.hash)));
+        }
+    }
+    Ok(hashes)
+}

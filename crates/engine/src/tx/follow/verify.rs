@@ -1,0 +1,102 @@
+//! Comparing what was taken over with the chain.
+
+use std::sync::Arc;
+
+use stile_chain::{ChainError, View};
+use stile_domain::{B256, Lane, TxId};
+
+use super::{apply, finality, incomplete, take_back};
+use crate::core::Core;
+use crate::metrics;
+use crate::tx::track::Track;
+
+/// Looks at transactions that came with a lane and are in a block according to the store: whether
+/// that block is canonical still, and whether somebody has to be told that the blocks on top of it
+/// were replaced.
+pub(super) async fn adopted(
+    core: &Arc<Core>,
+    track: &Track,
+    view: &View,
+) -> Result<(), ChainError> {
+    let lanes: Vec<Lane> = std::mem::take(&mut *track.adopted());
+    if !lanes.is_empty()
+        && let Err(error) = finished(core, track, view, &lanes).await
+    {
+        track.adopted().extend(lanes);
+        return Err(error);
+    }
+    let unverified: Vec<(TxId, u64, B256)> = {
+        let book = track.book();
+        book.iter()
+            .filter(|open| open.unverified || open.untold_fork)
+            .filter_map(|open| {
+                let receipt = open.receipt.as_ref()?;
+                Some((open.id, receipt.block_number, receipt.block_hash))
+            })
+            .collect()
+    };
+    if unverified.is_empty() {
+        return Ok(());
+    }
+    let heights = unverified.iter().map(|(_, height, _)| *height);
+    let canonical = finality::canonical(track, view, heights).await?;
+    let (window, heads) = (track.window().clone(), track.heads().unwrap_or_default());
+    let mut again = Vec::new();
+    {
+        let mut book = track.book();
+        for (id, height, hash) in unverified {
+            let Some(open) = book.get_mut(id) else { continue };
+            open.unverified = false;
+            if canonical.get(&height) != Some(&hash) {
+                apply::unmine(core, &mut book, id);
+                again.push(id);
+            } else if open.untold_fork {
+                apply::forked(core, &mut book, &window, &heads, id);
+            }
+        }
+        // It may be in another block by now: that is asked for before anything else.
+        for id in &again {
+            if let Some(open) = book.get_mut(*id) {
+                open.next_check = std::time::Instant::now();
+            }
+        }
+    }
+    core.submit(track, again);
+    Ok(())
+}
+
+/// Finished transactions that a reorganisation may have reopened while nobody looked.
+async fn finished(
+    core: &Arc<Core>,
+    track: &Track,
+    view: &View,
+    lanes: &[Lane],
+) -> Result<(), ChainError> {
+    let tip = view.head().header.height;
+    let floor = tip.saturating_sub(u64::from(core.settings.tx.reorg_window));
+    let done = core.store.done_above(track.pool.chain(), lanes, floor).await.map_err(|error| {
+        metrics::store_failed("done_above");
+        incomplete(track, &format!("finished transactions could not be read: {error}"))
+    })?;
+    let heights = done.iter().filter_map(|tx| Some(tx.tx.receipt.as_ref()?.block_number));
+    let canonical = finality::canonical(track, view, heights).await?;
+    let mut again: Vec<TxId> = Vec::new();
+    {
+        let mut book = track.book();
+        for tx in done {
+            let Some(receipt) = tx.tx.receipt.clone() else { continue };
+            if canonical.get(&receipt.block_number) == Some(&receipt.block_hash) {
+                continue;
+            }
+            let id = tx.tx.id;
+            take_back(&mut book, tx);
+            apply::unmine(core, &mut book, id);
+            if let Some(open) = book.get_mut(id) {
+                open.next_check = std::time::Instant::now();
+            }
+            again.push(id);
+        }
+    }
+    core.submit(track, again);
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Managed transactions: handed over once, landed once.
+//!
+//! ```text
+//!  send ──→ admit ── lane ours, nothing older waits, key local ──→ plan, sign, commit ─┐
+//!             │                                                                        │
+//!             └── else: accepted as CREATED ──→ bind, in order of acceptance ──────────┤
+//!                                                                                      ▼
+//!   record ←── what happened, one commit for many ──┬─ submit   stored bytes to every endpoint
+//!                                                   ├─ follow   each new block against the book; reorgs; finality
+//!                                                   ├─ receipts what blocks did not show, asked for by itself
+//!                                                   └─ resubmit timers
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`component`] | `Transactions`: the API |
+//! | [`error`] | what a caller is told when it does not work |
+//! | [`settings`] | what the node is told once, at start |
+//! | `admit` | acceptance, on the lane's worker |
+//! | `bind` | nonces for transactions that waited |
+//! | `sign` | from a payload to signed bytes |
+//! | `book` | what is open, in memory |
+//! | `track` | what a node keeps of one chain |
+//! | `record` | writing down what happened |
+//! | `submit` | sending stored bytes |
+//! | `follow` | new blocks, reorganisations, finality |
+//! | `receipts` | asking for receipts one by one, where blocks stayed silent |
+//! | `resubmit` | timers |
+//! | `adopt` | taking up what a lane's last holder left |
+//! | `confirmations` | the blocks on top of a transaction |
+//!
+//! The book is only a memory: it is filled from the store when a lane comes, dropped when it goes,
+//! and read again from the store whenever a write did not find what the book said.
+
+mod admit;
+mod adopt;
+mod bind;
+mod book;
+pub mod component;
+pub mod confirmations;
+pub mod error;
+mod follow;
+mod receipts;
+mod record;
+mod resubmit;
+pub mod settings;
+mod sign;
+mod submit;
+mod track;
+
+use std::sync::Arc;
+
+pub(crate) use admit::{SendCall, admit};
+pub(crate) use adopt::{adopt, give_up};
+pub(crate) use bind::wake;
+pub(crate) use record::Recorder;
+pub(crate) use track::Tracks;
+
+use crate::core::Core;
+
+/// Starts everything that moves transactions.
+pub(crate) fn start(core: &Arc<Core>, recorder: record::Inbox) {
+    core.tasks.spawn(record::run(Arc::clone(core), recorder));
+    if core.tracks.is_empty() {
+        core.producers.close();
+        return;
+    }
+    core.producers.spawn(bind::poll(Arc::clone(core)));
+    for track in core.tracks.iter() {
+        core.producers.spawn(submit::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(follow::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(receipts::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(resubmit::run(Arc::clone(core), Arc::clone(track)));
+    }
+}

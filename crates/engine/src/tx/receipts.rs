@@ -1,0 +1,181 @@
+//! Asking for receipts one by one, where blocks stayed silent.
+//!
+//! Blocks show what is mined. This is for what they did not show: transactions that were mined
+//! while nobody followed, and those of which nothing has been heard for long. Of each lane only the
+//! lowest unmined nonce is asked about, because none above it can be mined before it; once it is
+//! found, the next ones are.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use stile_chain::{ReceiptAnswer, View};
+use stile_domain::{B256, Receipt, TxId};
+use stile_store::TxChange;
+use tracing::{debug, warn};
+
+use crate::core::Core;
+use crate::metrics;
+use crate::tx::follow;
+use crate::tx::track::Track;
+
+/// How often it is looked whether something is due.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Transactions in one question.
+const CHUNK: usize = 50;
+
+/// How many more of a lane are asked about once its lowest has been found.
+const FOLLOWERS: usize = 500;
+
+/// The longest pause between two questions about one transaction.
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+/// A transaction and all hashes it may have been mined under.
+type Due = (TxId, Vec<B256>);
+
+pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = core.stopping.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        // Found ones make room for those above them, which are looked at in the same round.
+        while check_due(&core, &track).await > 0 && !core.stopping.is_cancelled() {}
+    }
+}
+
+/// Asks about everything that is due. Answers with how many were found.
+async fn check_due(core: &Arc<Core>, track: &Track) -> usize {
+    let now = Instant::now();
+    let due: Vec<Due> = {
+        let book = track.book();
+        metrics::in_flight(track.pool.chain(), book.all_in_flight());
+        let due: Vec<Due> = book
+            .lowest_unmined()
+            .filter(|open| open.next_check <= now)
+            .flat_map(|lowest| {
+                // After a takeover the whole lane is due at once.
+                let due = book.unmined_of(lowest.lane).take_while(|open| open.next_check <= now);
+                let count = if lowest.vain_checks == 0 { FOLLOWERS } else { 1 };
+                due.take(count).map(|open| (open.id, hashes(&open.attempts))).collect::<Vec<_>>()
+            })
+            .collect();
+        due
+    };
+    metrics::receipt_backlog(track.pool.chain(), due.len());
+    if due.is_empty() {
+        return 0;
+    }
+    let view = match track.pool.view().await {
+        Ok(view) => view,
+        Err(error) => {
+            metrics::receipt_checked("error", due.len());
+            debug!(%error, "receipts could not be asked for");
+            postpone(core, track, &due);
+            return 0;
+        }
+    };
+    let workers = core.settings.tx.receipt_workers.max(1);
+    let questions: Vec<_> =
+        due.chunks(CHUNK).map(|chunk| check(core, track, &view, chunk)).collect();
+    let found: Vec<usize> =
+        futures::stream::iter(questions).buffer_unordered(workers).collect().await;
+    found.into_iter().sum()
+}
+
+fn hashes(attempts: &[(B256, stile_domain::Bytes)]) -> Vec<B256> {
+    attempts.iter().map(|(hash, _)| *hash).collect()
+}
+
+async fn check(core: &Arc<Core>, track: &Track, view: &View, due: &[Due]) -> usize {
+    let wanted: Vec<B256> = due.iter().flat_map(|(_, hashes)| hashes).copied().collect();
+    let answers = match track.pool.receipts(&wanted).await {
+        Ok(answers) => answers,
+        Err(error) => {
+            metrics::receipt_checked("error", due.len());
+            warn!(chain = %track.pool.chain(), %error, "receipts could not be asked for");
+            postpone(core, track, due);
+            return 0;
+        }
+    };
+    let mut answers = answers.into_iter();
+    let mut found: Vec<(TxId, Receipt)> = Vec::new();
+    let mut missing: Vec<TxId> = Vec::new();
+    for (id, hashes) in due {
+        let receipt = answers.by_ref().take(hashes.len()).fold(None, |best, answer| match answer {
+            ReceiptAnswer::Found(receipt) => Some(receipt),
+            ReceiptAnswer::NotFound { .. } => best,
+        });
+        match receipt {
+            Some(receipt) => found.push((*id, receipt)),
+            None => missing.push(*id),
+        }
+    }
+    metrics::receipt_checked("not_found", missing.len());
+    silent(core, track, &missing);
+    let heights = found.iter().map(|(_, receipt)| receipt.block_number);
+    let canonical = match follow::canonical(track, view, heights).await {
+        Ok(canonical) => canonical,
+        Err(error) => {
+            debug!(%error, "receipts could not be compared with the chain");
+            let found: Vec<Due> = found.into_iter().map(|(id, _)| (id, Vec::new())).collect();
+            postpone(core, track, &found);
+            return 0;
+        }
+    };
+    let window = track.window().clone();
+    let newest = window.tip().map(|tip| tip.height);
+    let mut count = 0;
+    let mut lanes = Vec::new();
+    {
+        let mut book = track.book();
+        for (id, receipt) in found {
+            let canonical = canonical.get(&receipt.block_number) == Some(&receipt.block_hash);
+            // What is above the window is the follower's to find, with its parents.
+            if !canonical || newest.is_none_or(|newest| receipt.block_number > newest) {
+                metrics::receipt_checked("side_block", 1);
+                if let Some(open) = book.get_mut(id) {
+                    open.next_check = Instant::now() + Duration::from_secs(2);
+                }
+                continue;
+            }
+            metrics::receipt_checked("found", 1);
+            lanes.extend(book.get(id).map(|open| open.lane));
+            follow::mine(core, &mut book, &window, id, receipt);
+            count += 1;
+        }
+    }
+    lanes.dedup();
+    for lane in lanes {
+        crate::tx::wake(core, &core.lanes.slot(lane));
+    }
+    count
+}
+
+/// Nothing was found: asked again after a longer pause each time, and written down.
+fn silent(core: &Core, track: &Track, ids: &[TxId]) {
+    let mut book = track.book();
+    for id in ids {
+        let Some(open) = book.get_mut(*id) else { continue };
+        let pause = core.settings.tx.stale_receipt * 2u32.saturating_pow(open.vain_checks.min(10));
+        open.next_check = Instant::now() + pause.min(LONGEST_PAUSE);
+        open.vain_checks += 1;
+        let mut change = TxChange::new(open.id, open.events, open.standing);
+        change.receipt_checked = true;
+        core.recorder.write(open.lane, Some(change));
+    }
+}
+
+/// Nobody could be asked: soon again.
+fn postpone(core: &Core, track: &Track, due: &[Due]) {
+    let mut book = track.book();
+    let soon = Instant::now() + core.settings.tx.stale_receipt.min(Duration::from_secs(2));
+    for (id, _) in due {
+        if let Some(open) = book.get_mut(*id) {
+            open.next_check = soon;
+        }
+    }
+}

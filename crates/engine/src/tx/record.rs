@@ -1,0 +1,220 @@
+//! Writing down what happened.
+//!
+//! One task takes whatever waits, of all lanes, and commits it together. Changes are written in the
+//! order in which they were decided. If the database is away they wait; if a lane is lost, its
+//! changes are somebody else's to make; if the store does not find what the book said, the lane is
+//! read again.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stile_domain::{Lane, TxId};
+use stile_store::{Claim, LaneChanges, Recorded, Refusal, StoreError, TxChange};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tracing::{debug, warn};
+
+use crate::core::Core;
+use crate::metrics;
+use crate::tx::adopt;
+
+/// Changes committed together at most.
+const BATCH_LIMIT: usize = 2000;
+
+/// Where decided changes go.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    sender: UnboundedSender<(Lane, TxChange)>,
+}
+
+pub(crate) type Inbox = UnboundedReceiver<(Lane, TxChange)>;
+
+impl Recorder {
+    pub(crate) fn new() -> (Self, Inbox) {
+        let (sender, inbox) = unbounded_channel();
+        (Self { sender }, inbox)
+    }
+
+    /// Hands over a change. To be called under the book's lock, in which it was decided.
+    pub(crate) fn write(&self, lane: Lane, change: Option<TxChange>) {
+        if let Some(change) = change {
+            // The inbox only closes when the process ends.
+            let _ = self.sender.send((lane, change));
+        }
+    }
+}
+
+/// Runs until the node stops and nobody is left who decides anything.
+pub(crate) async fn run(core: Arc<Core>, mut inbox: Inbox) {
+    let mut waiting: VecDeque<(Lane, TxChange)> = VecDeque::new();
+    let ended = core.producers.wait();
+    tokio::pin!(ended);
+    let mut ending = false;
+    loop {
+        if waiting.is_empty() {
+            let mut more = Vec::new();
+            tokio::select! {
+                biased;
+                _ = inbox.recv_many(&mut more, BATCH_LIMIT) => waiting.extend(more),
+                () = &mut ended, if !ending => ending = true,
+                else => return,
+            }
+            if waiting.is_empty() {
+                if ending && inbox.is_empty() {
+                    return;
+                }
+                continue;
+            }
+        }
+        let batch = next_batch(&mut waiting);
+        write(&core, batch).await;
+    }
+}
+
+type Batch = BTreeMap<Lane, Vec<TxChange>>;
+
+/// As much as goes into one commit: no transaction twice, and nothing overtakes.
+fn next_batch(waiting: &mut VecDeque<(Lane, TxChange)>) -> Batch {
+    let mut seen: HashSet<TxId> = HashSet::new();
+    let mut batch = Batch::new();
+    let mut later = VecDeque::new();
+    for (lane, change) in waiting.drain(..) {
+        if seen.insert(change.tx) {
+            batch.entry(lane).or_default().push(change);
+        } else {
+            later.push_back((lane, change));
+        }
+    }
+    *waiting = later;
+    batch
+}
+
+/// Writes a batch, however long the database takes to come back.
+async fn write(core: &Arc<Core>, mut batch: Batch) {
+    let mut pause = Duration::from_millis(100);
+    while !batch.is_empty() {
+        let (lanes, changes) = claimed(core, &mut batch);
+        if changes.is_empty() {
+            return;
+        }
+        let (sent, until) = (Instant::now(), core.trust_from_now());
+        match core.store.record(&core.holder.node, &changes, core.lease()).await {
+            Ok(answers) => {
+                let size = changes.iter().map(|part| part.changes.len()).sum();
+                metrics::committed("record", size, sent.elapsed());
+                core.events.send_modify(|count| *count += 1);
+                for ((lane, part), answer) in lanes.iter().zip(&changes).zip(answers) {
+                    if conclude(core, *lane, part, answer, until).await {
+                        batch.remove(lane);
+                    }
+                }
+            }
+            Err(error) => {
+                metrics::store_failed("record");
+                warn!(%error, lanes = lanes.len(), "what happened could not be written; it waits");
+                if error.retry_after().is_none() || core.stopping.is_cancelled() {
+                    // Nothing of it can be written as it is: what is true is read again.
+                    for lane in lanes {
+                        adopt::again(core, lane);
+                    }
+                    return;
+                }
+                if matches!(error, StoreError::CommitUnknown(_)) {
+                    debug!("written twice at worst: the second time finds the first");
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(2));
+            }
+        }
+    }
+}
+
+/// The batch's lanes that are ours, with their claims; the others are dropped from it.
+fn claimed(core: &Arc<Core>, batch: &mut Batch) -> (Vec<Lane>, Vec<LaneChanges>) {
+    let mut lanes = Vec::with_capacity(batch.len());
+    let mut changes = Vec::with_capacity(batch.len());
+    batch.retain(|lane, part| match core.lanes.slot(*lane).claim() {
+        Some(claim) => {
+            lanes.push(*lane);
+            changes.push(LaneChanges { claim, changes: part.clone() });
+            true
+        }
+        None => {
+            adopt::give_up(core, *lane);
+            false
+        }
+    });
+    (lanes, changes)
+}
+
+/// What the commit said for one lane. `false` if its changes are to be written again.
+async fn conclude(
+    core: &Arc<Core>,
+    lane: Lane,
+    part: &LaneChanges,
+    answer: Result<Vec<Recorded>, Refusal>,
+    until: Instant,
+) -> bool {
+    let (slot, claim): (_, Claim) = (core.lanes.slot(lane), part.claim);
+    match answer {
+        Ok(recorded) => {
+            slot.renewed(claim, until);
+            let mut lost = false;
+            for (change, recorded) in part.changes.iter().zip(recorded) {
+                lost |= recorded == Recorded::Lost;
+                debug!(txId = %change.tx, signer = %lane.signer, chain = %lane.chain, node = %core.holder.node,
+                       token = claim.token().get(), op = "record", state = %change.standing.state,
+                       event = change.event.as_ref().map(|event| event.kind.name()), ?recorded,
+                       "fenced write");
+            }
+            if lost {
+                warn!(signer = %lane.signer, chain = %lane.chain,
+                      "the store knows more of this lane than this node: it is read again");
+                adopt::again(core, lane);
+            }
+            true
+        }
+        Err(Refusal::Fenced(owner)) if core.is_ours(&owner) => {
+            // The token was raised under us by a pause or resume.
+            if let Err(error) = core.acquire(&[lane]).await {
+                warn!(%error, "a lease could not be renewed");
+            }
+            false
+        }
+        Err(Refusal::Fenced(owner)) => {
+            core.lost(&slot, claim, &owner, "record");
+            adopt::give_up(core, lane);
+            true
+        }
+        Err(refusal) => {
+            warn!(%refusal, signer = %lane.signer, chain = %lane.chain, "not written");
+            adopt::again(core, lane);
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stile_domain::{Address, ChainId, Standing};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn changes_of_one_transaction_keep_their_order_over_commits() {
+        let lane = Lane::new(ChainId::new(1).unwrap(), Address::ZERO);
+        let (a, b) = (TxId(Uuid::new_v4()), TxId(Uuid::new_v4()));
+        let change = |tx, events| (lane, TxChange::new(tx, events, Standing::CREATED));
+        let mut waiting: VecDeque<_> =
+            [change(a, 1), change(b, 1), change(a, 2), change(a, 3)].into();
+        let mut seen = Vec::new();
+        while !waiting.is_empty() {
+            let batch = next_batch(&mut waiting);
+            seen.push(
+                batch[&lane].iter().map(|change| (change.tx, change.events)).collect::<Vec<_>>(),
+            );
+        }
+        assert_eq!(seen, [vec![(a, 1), (b, 1)], vec![(a, 2)], vec![(a, 3)]]);
+    }
+}

@@ -1,0 +1,107 @@
+//! The transactions' part of the spy: passed on as it is.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
+use stile_store::{
+    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
+    StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
+};
+
+use super::spy::Spy;
+
+#[async_trait]
+impl TxStore for Spy {
+    async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError> {
+        self.inner.accept(node, txs).await
+    }
+
+    async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {
+        self.inner.save_headers(update).await
+    }
+
+    async fn bind_txs(
+        &self,
+        node: &NodeId,
+        bindings: &[TxBinding],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Tx>, Refusal>>, StoreError> {
+        self.inner.bind_txs(node, bindings, lease).await
+    }
+
+    async fn record(
+        &self,
+        node: &NodeId,
+        changes: &[LaneChanges],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Recorded>, Refusal>>, StoreError> {
+        self.inner.record(node, changes, lease).await
+    }
+
+    async fn txs(&self, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {
+        self.inner.txs(ids).await
+    }
+
+    async fn txs_by_request(
+        &self,
+        tenant: &str,
+        lane: Lane,
+        request_ids: &[String],
+    ) -> Result<Vec<Option<Tx>>, StoreError> {
+        self.inner.txs_by_request(tenant, lane, request_ids).await
+    }
+
+    async fn read_back_txs(&self, lane: Lane, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {
+        self.inner.read_back_txs(lane, ids).await
+    }
+
+    async fn tx_page(&self, filter: &TxFilter) -> Result<TxPage, StoreError> {
+        self.inner.tx_page(filter).await
+    }
+
+    async fn history(&self, tx: TxId) -> Result<Vec<TxEvent>, StoreError> {
+        self.inner.history(tx).await
+    }
+
+    async fn attempts(&self, tx: TxId) -> Result<Vec<Attempt>, StoreError> {
+        self.inner.attempts(tx).await
+    }
+
+    async fn lanes_with_waiting(&self, lanes: &[Lane]) -> Result<Vec<Lane>, StoreError> {
+        self.inner.lanes_with_waiting(lanes).await
+    }
+
+    async fn waiting(&self, lane: Lane, limit: u32) -> Result<Vec<Tx>, StoreError> {
+        self.inner.waiting(lane, limit).await
+    }
+
+    async fn open_txs(&self, lanes: &[Lane]) -> Result<Vec<OpenTx>, StoreError> {
+        self.inner.open_txs(lanes).await
+    }
+
+    async fn done_above(
+        &self,
+        chain: ChainId,
+        lanes: &[Lane],
+        height: u64,
+    ) -> Result<Vec<OpenTx>, StoreError> {
+        self.inner.done_above(chain, lanes, height).await
+    }
+
+    async fn events_after(
+        &self,
+        position: StreamPosition,
+        limit: u32,
+    ) -> Result<Vec<TxEvent>, StoreError> {
+        self.inner.events_after(position, limit).await
+    }
+
+    async fn stream_end(&self) -> Result<StreamPosition, StoreError> {
+        self.inner.stream_end().await
+    }
+
+    async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {
+        self.inner.headers(chain).await
+    }
+}

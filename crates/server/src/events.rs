@@ -1,0 +1,245 @@
+//! Everything that happens to transactions, as it happens (server-sent events).
+//!
+//! Every event has its place in the stream as its `id`; a client that comes back with the last one
+//! it got (`Last-Event-ID`) has missed nothing. A client that reads slowly only holds up itself:
+//! the next page is read when it has taken the last one.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures::Stream;
+use serde::{Deserialize, Serialize};
+use stile_domain::{Address, ChainId, TxId};
+use stile_store::{StreamPosition, TxEvent};
+use tokio::sync::watch;
+use utoipa::{IntoParams, ToSchema, openapi};
+use uuid::Uuid;
+
+use crate::app::Shared;
+use crate::extract;
+use crate::nonces::{self, Number, TENANT};
+use crate::problem::{Problem, Problems};
+use crate::schema;
+use crate::tx::read::tx_id;
+use crate::tx::story::EventView;
+
+/// Entries read at once.
+const PAGE: u32 = 500;
+/// How long other nodes' entries may go unseen.
+const POLL: Duration = Duration::from_millis(500);
+/// How long to leave a database alone that does not answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often a silent stream shows that it lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Which events.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventsQuery {
+    /// Only what came after this `id`; the header `Last-Event-ID` wins. Without either the stream
+    /// begins now.
+    #[param(value_type = Option<schema::StreamPosition>)]
+    after: Option<String>,
+    /// Only this account's.
+    #[param(value_type = Option<schema::Address>)]
+    signer: Option<String>,
+    /// Only this chain's.
+    #[param(value_type = Option<schema::ChainId>)]
+    chain_id: Option<Number>,
+    /// Only this transaction's.
+    #[param(value_type = Option<Uuid>)]
+    tx_id: Option<String>,
+}
+
+/// What happened to which transaction.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = StreamEvent)]
+pub(crate) struct StreamEvent {
+    /// Which transaction.
+    tx_id: Uuid,
+    /// Its chain.
+    #[schema(value_type = schema::ChainId)]
+    chain_id: u64,
+    /// Its account.
+    #[schema(value_type = schema::Address)]
+    signer: String,
+    #[serde(flatten)]
+    event: EventView,
+}
+
+/// Where a client was cut off.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "for the document alone")]
+struct LastEventHeader {
+    /// The id of the last event received.
+    #[param(rename = "Last-Event-ID", value_type = schema::StreamPosition, required = false)]
+    last: (),
+}
+
+/// An event as the stream frames it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the document alone")]
+struct StreamFrame {
+    /// Its place in the stream.
+    #[schema(value_type = schema::StreamPosition)]
+    id: (),
+    /// Always `tx`.
+    #[schema(value_type = String, pattern = "^tx$", example = "tx")]
+    event: (),
+    #[schema(schema_with = event_data)]
+    data: (),
+}
+
+fn event_data() -> openapi::schema::Object {
+    openapi::ObjectBuilder::new()
+        .schema_type(openapi::schema::Type::String)
+        .content_media_type("application/json")
+        .content_schema(Some(openapi::Ref::from_schema_name("StreamEvent")))
+        .description(Some("What happened, as JSON."))
+        .build()
+}
+
+/// Which events a client wants.
+struct Wanted {
+    signer: Option<Address>,
+    chain: Option<ChainId>,
+    tx: Option<TxId>,
+}
+
+impl Wanted {
+    fn includes(&self, event: &TxEvent) -> bool {
+        self.signer.is_none_or(|signer| event.lane.signer == signer)
+            && self.chain.is_none_or(|chain| event.lane.chain == chain)
+            && self.tx.is_none_or(|tx| event.tx == tx)
+    }
+}
+
+/// Follow everything that happens to transactions.
+///
+/// Each event is named `tx`; its `id` is its place in the stream. To go on after a break, send the
+/// last `id` as the header `Last-Event-ID` (browsers do so by themselves) or as `after`.
+/// An `id` that comes without data says how far the stream has been read.
+#[utoipa::path(
+    get, path = "/api/v1/events", tag = "transactions", operation_id = "events",
+    params(EventsQuery, LastEventHeader),
+    responses(
+        (status = 200, description = "The events, until either side ends it", body = StreamFrame, content_type = "text/event-stream"),
+        Problems,
+    )
+)]
+pub(crate) async fn events(
+    State(app): State<Shared>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let query: EventsQuery = extract::query(&uri)?;
+    let after = query.after.as_deref().map(|text| position("after", text)).transpose()?;
+    let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default());
+    let last = last.map(|text| position("Last-Event-ID", text)).transpose()?;
+    let wanted = Wanted {
+        signer: query.signer.as_deref().map(extract::signer).transpose()?,
+        chain: nonces::chain(query.chain_id)?,
+        tx: query.tx_id.as_deref().map(tx_id).transpose()?,
+    };
+    if let Some(signer) = wanted.signer
+        && app.directory.matching(wanted.chain, wanted.signer).next().is_none()
+    {
+        return Err(app.directory.unknown(wanted.chain, signer));
+    }
+    // Subscribed before the end is read, so that nothing falls in between.
+    let written = app.node.transactions().written();
+    let position = match last.or(after) {
+        Some(position) => position,
+        None => app.node.transactions().stream_end().await?,
+    };
+    let begin =
+        Event::default().id(position.to_string()).retry(PATIENCE).comment("the stream begins");
+    let feed = Feed { app, wanted, written, position, ready: VecDeque::from([begin]) };
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    Ok(Sse::new(futures::stream::unfold(feed, Feed::next)).keep_alive(keep_alive))
+}
+
+fn position(field: &str, text: &str) -> Result<StreamPosition, Problem> {
+    text.parse().map_err(|_| Problem::field(field, "is not the id of an event of this server"))
+}
+
+/// One client's way through the stream.
+struct Feed {
+    app: Shared,
+    wanted: Wanted,
+    written: watch::Receiver<u64>,
+    /// How far the stream has been read.
+    position: StreamPosition,
+    /// What has been read and not been taken.
+    ready: VecDeque<Event>,
+}
+
+impl Feed {
+    /// The next event; `None` when the server stops.
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        let stopping = self.app.stopping.clone();
+        loop {
+            if stopping.is_cancelled() {
+                return None;
+            }
+            if let Some(event) = self.ready.pop_front() {
+                return Some((Ok(event), self));
+            }
+            tokio::select! {
+                () = stopping.cancelled() => return None,
+                () = self.read() => {}
+            }
+        }
+    }
+
+    /// Reads a page, and waits for more if it was not a full one. Nothing is lost if this is
+    /// dropped half-way.
+    async fn read(&mut self) {
+        self.written.borrow_and_update();
+        let page = self.app.node.transactions().events_after(self.position, PAGE).await;
+        let page = match page {
+            Ok(page) => page,
+            Err(error) => {
+                tracing::debug!(%error, "a stream of events waits for the database");
+                return tokio::time::sleep(PATIENCE).await;
+            }
+        };
+        let Some(last) = page.last().map(|event| event.position) else {
+            // Other nodes' entries come unannounced.
+            let _ = tokio::time::timeout(POLL, self.written.changed()).await;
+            return;
+        };
+        self.position = last;
+        for event in page {
+            self.take(event);
+        }
+        if self.ready.is_empty() {
+            self.ready.push_back(Event::default().id(last.to_string()));
+        }
+    }
+
+    fn take(&mut self, event: TxEvent) {
+        let visible = event.tenant == TENANT && self.app.directory.serves(event.lane);
+        if !visible || !self.wanted.includes(&event) {
+            return;
+        }
+        let id = event.position.to_string();
+        let data = StreamEvent {
+            tx_id: event.tx.0,
+            chain_id: event.lane.chain.get(),
+            signer: event.lane.signer.to_string(),
+            event: event.into(),
+        };
+        match Event::default().id(id).event("tx").json_data(data) {
+            Ok(event) => self.ready.push_back(event),
+            Err(error) => tracing::error!(%error, "an event cannot be written as JSON"),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What the texts and numbers of the API look like, for the OpenAPI document.
+//!
+//! Nothing here is read or written: a field says `value_type = schema::Address`, and the document
+//! says once what an address is. The rules themselves are where values are read (`extract`,
+//! `tx::value`); a test that sends what the document allows, and what it does not, holds the two
+//! together.
+
+use std::borrow::Cow;
+
+use stile_domain::{EventKind, HoldStatus, Outcome, SubState, TxState};
+use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+use crate::code::Code;
+
+macro_rules! schemas {
+    ($($name:ident $description:literal $schema:expr;)*) => {$(
+        #[doc = $description]
+        pub(crate) struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                $schema.description(Some($description)).into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
+    )*};
+}
+
+schemas! {
+    Address "An account. Lower case, upper case, or the mixed case of its EIP-55 checksum."
+        text("^0x[0-9a-fA-F]{40}$", "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+    ChainId "A chain, by its EIP-155 number."
+        whole(1, i64::MAX).examples([31337]);
+    Hash "32 bytes: a transaction's hash or a block's."
+        text("^0x[0-9a-fA-F]{64}$", "0x4811793159e1289e7a312073bd8eeb09212c894fe3ddcdd93943a8cc753e78d0");
+    Bytes "Bytes as pairs of hexadecimal digits."
+        text("^0x([0-9a-fA-F]{2})*$", "0x");
+    Wei "An amount of wei below 2^256: a decimal or `0x` text, or a JSON integer."
+        amount("^(0x[0-9a-fA-F]{1,64}|[0-9]{1,78})$").examples(["1000000000000000"]);
+    GasPrice "Wei for a unit of gas, below 2^64: a decimal or `0x` text, or a JSON integer."
+        amount("^(0x[0-9a-fA-F]{1,16}|[0-9]{1,20})$");
+    Gas "An amount of gas below 2^63: a decimal or `0x` text, or a JSON integer."
+        amount("^(0x[0-9a-fA-F]{1,16}|[0-9]{1,19})$").examples(["21000"]);
+    RequestId "A caller's own name for a request: 1 to 255 visible ASCII characters."
+        pattern("^[ -~]{1,255}$");
+    Reason "Words for people: something to read, and no more than 1024 bytes of it in UTF-8."
+        text(r"^[^\x00]*\S[^\x00]*$", "not sent").max_length(Some(1024));
+    Limit "How many to list; 100 if left out."
+        whole(1, 500).examples([100]);
+    SeenBlock "A block as `<blockNumber>:<blockHash>`."
+        text("^[0-9]{1,18}:0x[0-9a-fA-F]{64}$", "7:0x4811793159e1289e7a312073bd8eeb09212c894fe3ddcdd93943a8cc753e78d0");
+    SignerCursor "`next` of a page of signers."
+        text("^[1-9][0-9]{0,17}:0x[0-9a-fA-F]{40}$", "31337:0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+    StreamPosition "A place in the stream of events."
+        text("^[0-9]{1,18}-[0-9]{1,18}$", "0-0");
+    ErrorCode "What went wrong, by its stable name."
+        names(Code::ALL.iter().map(|code| code.text()));
+    HoldState "Where a hold stands."
+        names(HoldStatus::ALL.iter().map(|status| status.name()));
+    TxStateName "Where a transaction stands."
+        names(TxState::ALL.iter().map(|state| state.name()));
+    SubStateName "What there is to say about a transaction's state."
+        names(SubState::ALL.iter().map(|sub_state| sub_state.name()));
+    OutcomeName "How a transaction's execution ended."
+        names(Outcome::ALL.iter().map(|outcome| outcome.name()));
+    EventKindName "The kinds of entries in a transaction's history."
+        names(EventKind::ALL.iter().map(|kind| kind.name()));
+}
+
+/// The header that names a call; `extract` reads it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "for the document alone")]
+pub(crate) struct KeyHeader {
+    /// Your own name for the call: the same name always gets the same answer.
+    #[param(rename = "Idempotency-Key", value_type = RequestId, required = false)]
+    key: (),
+}
+
+fn text(pattern: &str, example: &str) -> ObjectBuilder {
+    self::pattern(pattern).examples([example])
+}
+
+fn pattern(pattern: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
+}
+
+fn names(names: impl Iterator<Item = &'static str>) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names))
+}
+
+fn whole(least: i64, most: i64) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(least))
+        .maximum(Some(most))
+}
+
+/// Texts hold any amount; JSON integers are for people, and for what fits the numbers of every
+/// programming language.
+fn amount(pattern: &str) -> AnyOfBuilder {
+    AnyOfBuilder::new().item(self::pattern(pattern)).item(whole(0, i64::MAX))
+}

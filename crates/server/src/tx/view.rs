@@ -1,0 +1,191 @@
+//! A transaction as callers see it.
+
+use serde::Serialize;
+use stile_domain::{Payload, Receipt, Timestamp};
+use stile_engine::Transactions;
+use stile_store::Tx;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::schema;
+use crate::tx::finality::FinalityText;
+
+/// A transaction. Amounts of wei and gas are decimal texts.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Tx)]
+pub(crate) struct TxView {
+    /// Its name.
+    tx_id: Uuid,
+    /// The chain.
+    #[schema(value_type = schema::ChainId)]
+    chain_id: u64,
+    /// The account that sends it, with EIP-55 checksum.
+    #[schema(value_type = schema::Address)]
+    signer: String,
+    /// The caller's own name for it.
+    #[schema(value_type = Option<schema::RequestId>)]
+    request_id: Option<String>,
+    /// What it is to do, as it was handed over.
+    payload: PayloadView,
+    /// Its nonce, once bound; it never changes.
+    nonce: Option<u64>,
+    /// Where it stands.
+    #[schema(value_type = schema::TxStateName)]
+    state: &'static str,
+    /// What there is to say about the state.
+    #[schema(value_type = Option<schema::SubStateName>)]
+    sub_state: Option<&'static str>,
+    /// How its execution ended, once it is in a block.
+    #[schema(value_type = Option<schema::OutcomeName>)]
+    outcome: Option<&'static str>,
+    /// The hash of the attempt that was mined, else of the newest attempt.
+    #[schema(value_type = Option<schema::Hash>)]
+    tx_hash: Option<String>,
+    /// Where it was mined, while that block is canonical.
+    receipt: Option<ReceiptView>,
+    /// Blocks on top of its own.
+    confirmations: u64,
+    /// When it counts as done.
+    finality: FinalityText,
+    /// The gas it may use, once known.
+    gas_limit: Option<String>,
+    /// What is wrong with it, in words.
+    error: Option<String>,
+    /// When it was taken. All times are the database's.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+    /// When a chain node first had it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    first_submit_at: Option<Timestamp>,
+    /// When it was last sent.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_submit_at: Option<Timestamp>,
+    /// When it is to be sent again, if it is not mined by then.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_resubmit_at: Option<Timestamp>,
+    /// When its receipt was last asked for by itself.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_receipt_check_at: Option<Timestamp>,
+    /// When it became as final as was asked.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    confirmed_at: Option<Timestamp>,
+}
+
+impl TxView {
+    /// Shows it, with the confirmations that this node knows of.
+    pub(crate) fn new(transactions: &Transactions, tx: Tx) -> Self {
+        Self {
+            confirmations: transactions.confirmations_of(&tx),
+            tx_id: tx.id.0,
+            chain_id: tx.lane.chain.get(),
+            signer: tx.lane.signer.to_string(),
+            request_id: tx.request_id,
+            payload: PayloadView::from(&tx.payload),
+            nonce: tx.nonce,
+            state: tx.standing.state.name(),
+            sub_state: tx.standing.sub_state.map(|sub_state| sub_state.name()),
+            outcome: tx.standing.outcome.map(|outcome| outcome.name()),
+            tx_hash: tx.tx_hash.map(|hash| hash.to_string()),
+            receipt: tx.receipt.as_ref().map(ReceiptView::from),
+            finality: FinalityText(tx.finality),
+            gas_limit: tx.gas_limit.map(|gas| gas.to_string()),
+            error: tx.error,
+            created_at: tx.created_at,
+            updated_at: tx.updated_at,
+            first_submit_at: tx.first_submit_at,
+            last_submit_at: tx.last_submit_at,
+            next_resubmit_at: tx.next_resubmit_at,
+            last_receipt_check_at: tx.last_receipt_check_at,
+            confirmed_at: tx.confirmed_at,
+        }
+    }
+}
+
+/// What a transaction is to do.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Payload)]
+struct PayloadView {
+    /// Whom it goes to; null deploys a contract.
+    #[schema(value_type = Option<schema::Address>)]
+    to: Option<String>,
+    /// Wei it carries.
+    #[schema(example = "1000000000000000")]
+    value: String,
+    /// Call data, or a contract's code.
+    #[schema(value_type = schema::Bytes)]
+    data: String,
+    /// The gas limit that the caller gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gas_limit: Option<String>,
+    /// The most wei paid for a unit of gas, if the caller said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_fee_per_gas: Option<String>,
+    /// The most wei paid on top of the base fee, if the caller said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_priority_fee_per_gas: Option<String>,
+    /// The price of a transaction of the old kind, if the caller said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gas_price: Option<String>,
+}
+
+impl From<&Payload> for PayloadView {
+    fn from(payload: &Payload) -> Self {
+        let text = |wei: Option<u128>| wei.map(|wei| wei.to_string());
+        Self {
+            to: payload.to.map(|to| to.to_string()),
+            value: payload.value.to_string(),
+            data: payload.data.to_string(),
+            gas_limit: payload.gas_limit.map(|gas| gas.to_string()),
+            max_fee_per_gas: text(payload.max_fee_per_gas),
+            max_priority_fee_per_gas: text(payload.max_priority_fee_per_gas),
+            gas_price: text(payload.gas_price),
+        }
+    }
+}
+
+/// Where a transaction was mined, and how its execution ended.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Receipt)]
+struct ReceiptView {
+    /// The attempt that was mined.
+    #[schema(value_type = schema::Hash)]
+    tx_hash: String,
+    /// The block's height.
+    block_number: u64,
+    /// The block.
+    #[schema(value_type = schema::Hash)]
+    block_hash: String,
+    /// Its place in the block.
+    transaction_index: u64,
+    /// 1 if its execution succeeded, 0 if it was reverted.
+    #[schema(minimum = 0, maximum = 1)]
+    status: u8,
+    /// The gas it used.
+    gas_used: String,
+    /// Wei paid for a unit of gas.
+    effective_gas_price: String,
+    /// The contract it deployed.
+    #[schema(value_type = Option<schema::Address>)]
+    contract_address: Option<String>,
+}
+
+impl From<&Receipt> for ReceiptView {
+    fn from(receipt: &Receipt) -> Self {
+        Self {
+            tx_hash: receipt.tx_hash.to_string(),
+            block_number: receipt.block_number,
+            block_hash: receipt.block_hash.to_string(),
+            transaction_index: receipt.transaction_index,
+            status: u8::from(receipt.status),
+            gas_used: receipt.gas_used.to_string(),
+            effective_gas_price: receipt.effective_gas_price.to_string(),
+            contract_address: receipt.contract_address.map(|address| address.to_string()),
+        }
+    }
+}

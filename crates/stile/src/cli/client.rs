@@ -1,0 +1,255 @@
+//! Calls to a running server, for the commands that talk to one.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use clap::Args;
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde_json::Value;
+
+use super::Failure;
+
+const DEFAULT_URL: &str = "http://127.0.0.1:7420";
+/// Estimating and accepting take far less; a server that takes longer is in trouble.
+const PATIENCE: Duration = Duration::from_secs(60);
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the server is, and how its answers are shown.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ServerArgs {
+    /// The server; without it $STILE_URL, else http://127.0.0.1:7420.
+    #[arg(long, value_name = "URL", value_parser = server_url)]
+    url: Option<Url>,
+    /// Print the server's JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+fn server_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    if matches!(url.scheme(), "http" | "https") && url.has_host() {
+        Ok(url)
+    } else {
+        Err("must be http://HOST:PORT or https://HOST:PORT".to_owned())
+    }
+}
+
+impl ServerArgs {
+    pub(super) fn client(&self, environment: &HashMap<String, String>) -> Result<Client, Failure> {
+        let given = environment.get("STILE_URL").filter(|text| !text.is_empty());
+        let url = match (&self.url, given) {
+            (Some(url), _) => url.clone(),
+            (None, Some(text)) => {
+                server_url(text).map_err(|e| format!("STILE_URL is {text:?}: {e}"))?
+            }
+            (None, None) => server_url(DEFAULT_URL)?,
+        };
+        Client::new(url)
+    }
+}
+
+/// A server that did not do what was asked.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// Nobody answered.
+    Unreachable { url: String, why: String },
+    /// Somebody listened, but the answer did not come through.
+    Lost { url: String, why: String },
+    /// It said no, and why.
+    Problem { status: u16, body: Value },
+    /// Something answered that is not Stile.
+    Foreign { url: String, status: u16 },
+}
+
+impl CallError {
+    /// Whether the same call may well work in a moment.
+    pub(super) fn passes(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Lost { .. } => true,
+            Self::Problem { status, .. } | Self::Foreign { status, .. } => {
+                *status >= 500 || *status == 429
+            }
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable { url, why } => write!(
+                f,
+                "no server answers at {url}: {why}\n\
+                 hint: start one with `stile dev` or `stile serve`, or say where it is with --url or STILE_URL"
+            ),
+            Self::Lost { url, why } => write!(
+                f,
+                "{url} did not answer in full: {why}\n\
+                 hint: what was asked may have been done; look before you ask again"
+            ),
+            Self::Problem { body, .. } => {
+                let part = |name: &str| body[name].as_str().unwrap_or_default();
+                write!(f, "{} ({})\n{}", part("title"), part("code"), part("detail"))?;
+                if let Some(data) = body["data"].as_str() {
+                    write!(f, "\ndata: {data}")?;
+                }
+                if let Some(seconds) = body["retryAfter"].as_u64() {
+                    write!(f, "\ntry again in {seconds} s")?;
+                }
+                write!(f, "\nhint: {}", part("hint"))
+            }
+            Self::Foreign { url, status } => write!(
+                f,
+                "{url} answered {status}, but not as Stile does\nhint: check --url or STILE_URL"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+/// Calls one server.
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    url: String,
+}
+
+impl Client {
+    fn new(url: Url) -> Result<Self, Failure> {
+        let mut http = reqwest::Client::builder().connect_timeout(CONNECT_PATIENCE);
+        if is_this_machine(&url) {
+            // A proxy would look for the server on its own machine.
+            http = http.no_proxy();
+        }
+        Ok(Self { http: http.build()?, url: url.as_str().trim_end_matches('/').to_owned() })
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    pub(super) async fn get(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<Value, CallError> {
+        let path = with_query(path, query);
+        self.call(self.request(Method::GET, &path).timeout(PATIENCE)).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, CallError> {
+        self.call(self.request(Method::POST, path).timeout(PATIENCE).json(body)).await
+    }
+
+    /// An answer that goes on until somebody ends it.
+    pub(super) async fn open(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<Response, CallError> {
+        let path = with_query(path, query);
+        self.send(self.request(Method::GET, &path)).await
+    }
+
+    async fn call(&self, request: RequestBuilder) -> Result<Value, CallError> {
+        let response = self.send(request).await?;
+        let status = response.status().as_u16();
+        let text = response.text().await.map_err(|error| self.lost(&error))?;
+        let foreign = |_| CallError::Foreign { url: self.url.clone(), status };
+        serde_json::from_str(&text).map_err(foreign)
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, CallError> {
+        let response = request.send().await.map_err(|error| {
+            if error.is_connect() {
+                CallError::Unreachable { url: self.url.clone(), why: innermost(&error) }
+            } else {
+                self.lost(&error)
+            }
+        })?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let text = response.text().await.map_err(|error| self.lost(&error))?;
+        let body: Value = serde_json::from_str(&text).unwrap_or_default();
+        let status = status.as_u16();
+        if body["code"].is_string() {
+            Err(CallError::Problem { status, body })
+        } else {
+            Err(CallError::Foreign { url: self.url.clone(), status })
+        }
+    }
+
+    fn lost(&self, error: &reqwest::Error) -> CallError {
+        CallError::Lost { url: self.url.clone(), why: innermost(error) }
+    }
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn with_query(path: &str, query: &[(&str, String)]) -> String {
+    let mut text = path.to_owned();
+    for (place, (name, value)) in query.iter().enumerate() {
+        text.push(if place == 0 { '?' } else { '&' });
+        text.push_str(&format!("{name}={}", encoded(value)));
+    }
+    text
+}
+
+/// A value as it stands in a path or a query.
+pub(super) fn encoded(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let bytes = value.bytes();
+    bytes
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// The cause that says most: the last of the chain.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_encoded() {
+        assert_eq!(with_query("/a", &[]), "/a");
+        let query = [("requestId", "a b&c=1".to_owned()), ("n", "5".to_owned())];
+        assert_eq!(with_query("/a", &query), "/a?requestId=a%20b%26c%3D1&n=5");
+    }
+
+    #[test]
+    fn only_http_is_called() {
+        for text in ["http://127.0.0.1:7420", "https://stile.example/base/"] {
+            assert!(server_url(text).is_ok(), "{text}");
+        }
+        for text in ["127.0.0.1:7420", "ftp://host", "", "http://"] {
+            assert!(server_url(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine_needs_no_proxy() {
+        for (text, expected) in [
+            ("http://127.0.0.1:7420", true),
+            ("http://[::1]:7420", true),
+            ("http://localhost", true),
+            ("http://10.0.0.5:7420", false),
+        ] {
+            assert_eq!(is_this_machine(&server_url(text).unwrap()), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `stile signer`: the lanes of a running server.
+
+use std::collections::HashMap;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::Failure;
+use super::client::{Client, ServerArgs};
+use super::table::{self, cell, text};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SignerCommand {
+    /// List the signers that the server serves.
+    List(ListArgs),
+    /// Show one signer.
+    Show(ShowArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Only this chain's.
+    #[arg(long)]
+    chain_id: Option<u64>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The account.
+    address: String,
+    /// May be left out while there is one chain.
+    #[arg(long)]
+    chain_id: Option<u64>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+pub(super) async fn signer(
+    command: SignerCommand,
+    environment: &HashMap<String, String>,
+) -> Result<(), Failure> {
+    match command {
+        SignerCommand::List(args) => {
+            let signers = all(&args.server.client(environment)?, args.chain_id).await?;
+            table::print(&if args.server.json { table::json(&signers) } else { listed(&signers) })
+        }
+        SignerCommand::Show(args) => {
+            let path = format!("/api/v1/signers/{}", super::client::encoded(&args.address));
+            let client = args.server.client(environment)?;
+            let signer = client.get(&path, &chain(args.chain_id)).await?;
+            table::print(&if args.server.json { table::json(&signer) } else { shown(&signer) })
+        }
+    }
+}
+
+fn chain(chain: Option<u64>) -> Vec<(&'static str, String)> {
+    chain.map(|id| ("chainId", id.to_string())).into_iter().collect()
+}
+
+/// All pages as one.
+async fn all(client: &Client, chain_id: Option<u64>) -> Result<Value, Failure> {
+    let mut items = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut query = chain(chain_id);
+        query.push(("limit", "500".to_owned()));
+        query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+        let page = client.get("/api/v1/signers", &query).await?;
+        items.extend(page["items"].as_array().cloned().unwrap_or_default());
+        match page["next"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => return Ok(json!({ "items": items, "next": null })),
+        }
+    }
+}
+
+const COLUMNS: [(&str, &str); 9] = [
+    ("SIGNER", "signer"),
+    ("CHAIN", "chainId"),
+    ("HOLDER", "ownerNode"),
+    ("TOKEN", "fencingToken"),
+    ("NEXT", "nextNonce"),
+    ("ON CHAIN", "chainNonce"),
+    ("IN FLIGHT", "inFlight"),
+    ("QUEUED", "queued"),
+    ("PAUSED", "paused"),
+];
+
+fn listed(signers: &Value) -> String {
+    let items = signers["items"].as_array().cloned().unwrap_or_default();
+    let rows = items.iter().map(|signer| COLUMNS.map(|(_, name)| cell(&signer[name])).to_vec());
+    table::list(&COLUMNS.map(|(title, _)| title), &[1, 3, 4, 5, 6, 7], rows.collect())
+}
+
+fn shown(signer: &Value) -> String {
+    let gaps = signer["gaps"].as_array().cloned().unwrap_or_default();
+    let gaps = gaps.iter().map(text).collect::<Vec<_>>().join(", ");
+    table::details(vec![
+        ("signer", text(&signer["signer"])),
+        ("chain", text(&signer["chainId"])),
+        ("holder", cell(&signer["ownerNode"])),
+        ("holder's URL", text(&signer["ownerUrl"])),
+        ("fencing token", text(&signer["fencingToken"])),
+        ("lease until", text(&signer["expiresAt"])),
+        ("next nonce", cell(&signer["nextNonce"])),
+        ("chain's nonce", cell(&signer["chainNonce"])),
+        ("in flight", text(&signer["inFlight"])),
+        ("queued", text(&signer["queued"])),
+        ("held", text(&signer["held"])),
+        ("suspect", text(&signer["suspect"])),
+        ("gaps", gaps),
+        ("paused", text(&signer["paused"])),
+    ])
+}

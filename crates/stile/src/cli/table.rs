@@ -1,0 +1,68 @@
+//! What goes to standard output: tables for people, JSON for programs.
+
+use std::io::{ErrorKind, Write};
+
+use comfy_table::{CellAlignment, Table};
+use serde_json::Value;
+
+use super::Failure;
+
+/// A list: a line for each, aligned, nothing drawn around it.
+pub(super) fn list(header: &[&str], numbers: &[usize], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_header(header).add_rows(rows);
+    for column in numbers {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    trimmed(&table)
+}
+
+/// One thing: a line for each of its properties that it has.
+pub(super) fn details(rows: Vec<(&str, String)>) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    for (name, value) in rows {
+        if !value.is_empty() {
+            table.add_row([name.to_owned(), value]);
+        }
+    }
+    trimmed(&table)
+}
+
+/// Without the blanks at the ends of lines.
+fn trimmed(table: &Table) -> String {
+    let text = table.to_string();
+    let lines = text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A value of an answer as text; nothing for null.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A value in a list, where an empty cell would look like a mistake.
+pub(super) fn cell(value: &Value) -> String {
+    Some(text(value)).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned())
+}
+
+/// JSON for programs.
+pub(super) fn json(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+}
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to standard output: {error}").into())
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,86 @@
+//! Answers are as the OpenAPI document says, whatever is asked.
+//!
+//! schemathesis reads the document from a running node and makes up calls: what the document gives
+//! as examples, what is at its edges, what is random, and calls with what earlier ones answered.
+//! Some are as the document says and some are not. It checks that no answer is a 5xx, that its
+//! status, content type and body are in the document, that what breaks the document's rules is
+//! refused, and that what keeps them is not. `schemathesis.toml` has its settings and says where
+//! a check does not apply, `schemathesis_hooks.py` what a document cannot say.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::{Anvil, AnvilOptions, Launch, eventually, programs};
+
+use crate::common::{NodeOptions, SIGNER, StileProcess};
+
+/// The key of [`SIGNER`], which everybody knows.
+const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+/// Has no key here.
+const WATCHED: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
+const REQUEST_ID: &str = "first";
+
+const SETTINGS: &str = include_str!("schemathesis.toml");
+const HOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/schemathesis_hooks.py");
+
+/// It takes half a minute, most of it the tool's own work. A machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A transaction with a history, attempts and confirmations to ask for.
+async fn confirmed(node: &StileProcess) -> String {
+    let payload = json!({ "to": WATCHED, "value": "5" });
+    let body = json!({ "signer": SIGNER, "requestId": REQUEST_ID, "payload": payload });
+    let sent = node.post("/api/v1/tx", body).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    let id = sent.json()["txId"].as_str().unwrap().to_owned();
+    eventually("the transaction to be confirmed", async || {
+        let tx = node.get(&format!("/api/v1/tx/{id}")).await.ok();
+        (tx["state"] == "CONFIRMED").then_some(())
+    })
+    .await;
+    id
+}
+
+/// Runs the tool to its end, against this node.
+async fn run(node: &StileProcess, tx_id: &str, directory: &Path) {
+    let settings = SETTINGS
+        .replace("{hooks}", HOOKS)
+        .replace("{signer}", SIGNER)
+        .replace("{watched}", WATCHED)
+        .replace("{txId}", tx_id)
+        .replace("{requestId}", REQUEST_ID);
+    let file = directory.join("schemathesis.toml");
+    std::fs::write(&file, settings).unwrap();
+    let tool = Launch::new(programs::schemathesis())
+        .arg("--config-file")
+        .arg(file)
+        .args(["run", "--no-color"])
+        .arg(format!("{}/openapi.json", node.url()))
+        .env("STILE_TEST_SIGNERS", format!("{SIGNER},{WATCHED}"))
+        .env("PYTHONUTF8", "1")
+        // The hooks are among the sources, where nothing is to be left behind.
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .start();
+    let status = tool.wait_exit(PATIENCE).await;
+    assert!(status.success(), "{status}\n{}\n{}", tool.stdout(), tool.stderr());
+}
+
+#[tokio::test]
+async fn every_answer_is_as_the_openapi_document_says() {
+    let options = AnvilOptions { block_time_seconds: Some(1), ..AnvilOptions::default() };
+    let chain = Anvil::start(options).await;
+    let directory = tempfile::tempdir().unwrap();
+    let node = NodeOptions::sqlite(&directory.path().join("stile.db"), &[WATCHED.to_owned()])
+        .endpoint(chain.url())
+        .key_in_environment("TEST_KEY", KEY)
+        .set_literal("confirmations.required", "1")
+        .start()
+        .await;
+    let tx_id = confirmed(&node).await;
+    run(&node, &tx_id, directory.path()).await;
+    // What went wrong in a batch or in the background is in no status that the tool sees.
+    let log = node.process.stderr();
+    assert!(!log.contains("panicked") && !log.contains(" ERROR "), "{log}");
+    node.get("/health/ready").await.ok();
+}

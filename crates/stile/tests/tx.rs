@@ -1,0 +1,57 @@
+//! Managed transactions, end to end: real `stile serve` processes, real chains, both stores.
+//!
+//! | file | what is checked |
+//! |---|---|
+//! | `transfers` | a thousand at once, from one signer and from ten; contracts; calls that revert |
+//! | `kills` | a node killed twenty times under load: what was answered is mined, once |
+//! | `lost_commits` | commits whose answer never comes |
+//! | `wire_log` | whatever is on the wire was on record before |
+//! | `reorgs` | blocks replaced and taken away, and endpoints on different forks |
+//! | `outages` | a chain that is away, that takes and does not answer, that wants money |
+//! | `constant_calls` | what a block costs in chain calls, whatever is in flight |
+//! | `idle` | a node with nothing to do leaves the store alone |
+//! | `same_request` | one request id, many callers |
+//! | `remote_signer` | a signer that is slow, and one that is away |
+//! | `order` | nonces in the order of acceptance |
+//! | `mixed` | bare nonces and transactions on one lane |
+//! | `takeover` | a holder killed with work in flight |
+//! | `secrets` | what must not be seen is not seen |
+//!
+//! `support` is what they share.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+#[macro_use]
+#[path = "tx/support/mod.rs"]
+mod support;
+
+#[path = "tx/constant_calls.rs"]
+mod constant_calls;
+#[path = "tx/idle.rs"]
+mod idle;
+#[path = "tx/kills.rs"]
+mod kills;
+#[path = "tx/lost_commits.rs"]
+mod lost_commits;
+#[path = "tx/mixed.rs"]
+mod mixed;
+#[path = "tx/order.rs"]
+mod order;
+#[path = "tx/outages.rs"]
+mod outages;
+#[path = "tx/remote_signer.rs"]
+mod remote_signer;
+#[path = "tx/reorgs.rs"]
+mod reorgs;
+#[path = "tx/same_request.rs"]
+mod same_request;
+#[path = "tx/secrets.rs"]
+mod secrets;
+#[path = "tx/takeover.rs"]
+mod takeover;
+#[path = "tx/transfers.rs"]
+mod transfers;
+#[path = "tx/wire_log.rs"]
+mod wire_log;

@@ -1,0 +1,84 @@
+//! What a block costs in chain calls, whatever is in flight.
+//!
+//! Fails if receipts are asked for transaction by transaction at every block, or if anything else
+//! is asked per open transaction.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use testkit::{Anvil, AnvilOptions, RpcProxy, eventually_within};
+
+use crate::support::{Backend, transfer};
+
+/// Blocks that are counted.
+const BLOCKS: u64 = 10;
+
+/// What is asked by the clock and not by the block: a look at the endpoint twice a second, and now
+/// and then whether it still knows the lowest transaction of each lane.
+const BY_THE_CLOCK: [&str; 4] =
+    ["eth_chainId", "eth_blockNumber", "eth_getBlockByNumber", "eth_getTransactionByHash"];
+
+/// How often each method is called while so many are in flight and blocks come without them.
+async fn calls(backend: &Backend, in_flight: u64) -> BTreeMap<String, u64> {
+    let anvil = Anvil::start(AnvilOptions { no_mining: true, ..Default::default() }).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let options = backend.node(&proxy.url()).development_keys(1);
+    let node = options
+        .set_literal("lane.max_in_flight", "10000")
+        .set("tx.resubmit.interval", "1h")
+        .set("confirmations.stale_receipt_timeout", "1h")
+        .set("nonce.state_timeout", "1h")
+        .start()
+        .await;
+    let signer = anvil.accounts().await.remove(0);
+    let bodies: Vec<_> = (1..=in_flight).map(|wei| transfer(&signer, wei)).collect();
+    node.send_all(&bodies).await;
+    eventually_within(4 * testkit::DEADLINE, "all of them to be in the pool", async || {
+        let open =
+            node.has_any(&signer, "CREATED").await || node.has_any(&signer, "ALLOCATED").await;
+        (!open && anvil.nonce(&signer, "pending").await == in_flight).then_some(())
+    })
+    .await;
+    // From now on no transfer fits into a block.
+    anvil.rpc("evm_setBlockGasLimit", json!(["0x5000"])).await;
+    let mine = async || {
+        anvil.mine(1).await;
+        node.follows_to(anvil.height().await).await;
+    };
+    mine().await;
+    proxy.reset();
+    for _ in 0..BLOCKS {
+        mine().await;
+    }
+    let counts = proxy.counts();
+    assert_eq!(anvil.nonce(&signer, "latest").await, 0, "none was mined");
+    assert_eq!(node.metric("stile_tx_in_flight").await, in_flight as f64);
+    counts
+}
+
+async fn a_block_costs_as_many_calls_with_ten_as_with_ten_thousand_in_flight(backend: Backend) {
+    let other = match backend {
+        Backend::Sqlite(_) => Backend::sqlite(),
+        Backend::Postgres(_) => Backend::postgres().await,
+    };
+    let few = calls(&backend, 10).await;
+    let many = calls(&other, 10_000).await;
+    println!("few {few:?}\nmany {many:?}");
+    for method in few.keys().chain(many.keys()) {
+        let count = |of: &BTreeMap<String, u64>| of.get(method).copied().unwrap_or_default();
+        if !BY_THE_CLOCK.contains(&method.as_str()) {
+            assert_eq!(count(&few), count(&many), "{method} in {few:?} and in {many:?}");
+        }
+    }
+    // What comes with the clock: each look costs the same, and what else there is does not count
+    // by transactions.
+    for of in [&few, &many] {
+        let count = |method: &str| of.get(method).copied().unwrap_or_default();
+        assert!(count("eth_chainId") >= BLOCKS, "{of:?}");
+        assert!(count("eth_getBlockByNumber") <= count("eth_chainId") + 2 * BLOCKS, "{of:?}");
+        assert!(count("eth_getTransactionByHash") <= count("eth_chainId"), "{of:?}");
+        assert!(count("eth_blockNumber") <= count("eth_chainId"), "{of:?}");
+    }
+}
+
+on_both_stores!(a_block_costs_as_many_calls_with_ten_as_with_ten_thousand_in_flight);

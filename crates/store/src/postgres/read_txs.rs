@@ -1,0 +1,196 @@
+//! Reads of transactions.
+
+use std::collections::HashMap;
+
+use stile_domain::{ChainId, Lane, TxId};
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+use super::rows::{self, LaneColumns};
+use super::session::Sessions;
+use super::tx_rows;
+use crate::{Attempt, OpenTx, StoreError, StreamPosition, Tx, TxEvent, TxFilter, TxPage};
+
+fn uuids(ids: &[TxId]) -> Vec<Uuid> {
+    ids.iter().map(|id| id.0).collect()
+}
+
+fn in_order(ids: &[TxId], found: &HashMap<TxId, Tx>) -> Vec<Option<Tx>> {
+    ids.iter().map(|id| found.get(id).cloned()).collect()
+}
+
+pub(super) async fn txs(sessions: &Sessions, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {
+    let found =
+        sessions.read(include_str!("sql/txs.sql"), &[(&uuids(ids), Type::UUID_ARRAY)]).await?;
+    Ok(in_order(ids, &tx_rows::by_id(&found)?))
+}
+
+pub(super) async fn txs_by_request(
+    sessions: &Sessions,
+    tenant: &str,
+    lane: Lane,
+    request_ids: &[String],
+) -> Result<Vec<Option<Tx>>, StoreError> {
+    let found = sessions
+        .read(
+            include_str!("sql/txs_by_request.sql"),
+            &[
+                (&tenant, Type::TEXT),
+                (&rows::chain(lane), Type::INT8),
+                (&lane.signer.as_slice(), Type::BYTEA),
+                (&request_ids, Type::TEXT_ARRAY),
+            ],
+        )
+        .await?;
+    let found: Vec<Tx> = found.iter().map(tx_rows::tx).collect::<Result<_, _>>()?;
+    let by_request: HashMap<Option<&str>, &Tx> =
+        found.iter().map(|tx| (tx.request_id.as_deref(), tx)).collect();
+    let wanted = request_ids.iter().map(|id| by_request.get(&Some(id.as_str())));
+    Ok(wanted.map(|tx| tx.map(|tx| (*tx).clone())).collect())
+}
+
+pub(super) async fn read_back(
+    sessions: &Sessions,
+    lane: Lane,
+    ids: &[TxId],
+) -> Result<Vec<Option<Tx>>, StoreError> {
+    sessions
+        .within(StoreError::Unavailable, async {
+            // Whoever is still committing has the lane's row locked; this waits for the end of it.
+            let (transaction, _) = sessions
+                .begin(
+                    "SELECT 1 FROM lane WHERE chain_id = $1 AND signer = $2 FOR UPDATE",
+                    &[&rows::chain(lane), &lane.signer.as_slice()],
+                )
+                .await?;
+            let found = transaction
+                .query_anew(include_str!("sql/txs.sql"), &[(&uuids(ids), Type::UUID_ARRAY)])
+                .await?;
+            let found = tx_rows::by_id(&found)?;
+            transaction.rollback().await?;
+            let found = found.into_iter().filter(|(_, tx)| tx.lane == lane).collect();
+            Ok(in_order(ids, &found))
+        })
+        .await
+}
+
+pub(super) async fn tx_page(sessions: &Sessions, filter: &TxFilter) -> Result<TxPage, StoreError> {
+    let before = filter.before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
+    let state = filter.state.map(|state| state.name());
+    let limit = i64::from(filter.limit) + 1;
+    let columns = LaneColumns::of(filter.lanes.iter().flatten().copied());
+    let params: [(&(dyn ToSql + Sync), Type); 6] = [
+        (&filter.tenant, Type::TEXT),
+        (&before, Type::INT8),
+        (&state, Type::TEXT),
+        (&limit, Type::INT8),
+        (&columns.chains, Type::INT8_ARRAY),
+        (&columns.signers, Type::BYTEA_ARRAY),
+    ];
+    let found = match filter.lanes {
+        None => sessions.read(include_str!("sql/tx_page.sql"), &params[..4]).await?,
+        Some(_) => sessions.read(include_str!("sql/tx_page_of_lanes.sql"), &params).await?,
+    };
+    let txs = found.iter().map(tx_rows::tx).collect::<Result<_, _>>()?;
+    Ok(TxPage::cut(txs, filter.limit))
+}
+
+pub(super) async fn history(sessions: &Sessions, tx: TxId) -> Result<Vec<TxEvent>, StoreError> {
+    let found = sessions.read(include_str!("sql/history.sql"), &[(&tx.0, Type::UUID)]).await?;
+    found.iter().map(tx_rows::event).collect()
+}
+
+pub(super) async fn attempts(sessions: &Sessions, tx: TxId) -> Result<Vec<Attempt>, StoreError> {
+    let found = sessions.read(include_str!("sql/attempts.sql"), &[(&tx.0, Type::UUID)]).await?;
+    found.iter().map(tx_rows::attempt).collect()
+}
+
+pub(super) async fn lanes_with_waiting(
+    sessions: &Sessions,
+    lanes: &[Lane],
+) -> Result<Vec<Lane>, StoreError> {
+    let columns = LaneColumns::of(lanes.iter().copied());
+    let found = sessions
+        .read(
+            include_str!("sql/lanes_with_waiting.sql"),
+            &[(&columns.chains, Type::INT8_ARRAY), (&columns.signers, Type::BYTEA_ARRAY)],
+        )
+        .await?;
+    found.iter().map(rows::lane).collect()
+}
+
+pub(super) async fn waiting(
+    sessions: &Sessions,
+    lane: Lane,
+    limit: u32,
+) -> Result<Vec<Tx>, StoreError> {
+    let found = sessions
+        .read(
+            include_str!("sql/waiting.sql"),
+            &[
+                (&rows::chain(lane), Type::INT8),
+                (&lane.signer.as_slice(), Type::BYTEA),
+                (&i64::from(limit), Type::INT8),
+            ],
+        )
+        .await?;
+    found.iter().map(tx_rows::tx).collect()
+}
+
+pub(super) async fn open_txs(
+    sessions: &Sessions,
+    lanes: &[Lane],
+) -> Result<Vec<OpenTx>, StoreError> {
+    let columns = LaneColumns::of(lanes.iter().copied());
+    let found = sessions
+        .read(
+            include_str!("sql/open_txs.sql"),
+            &[(&columns.chains, Type::INT8_ARRAY), (&columns.signers, Type::BYTEA_ARRAY)],
+        )
+        .await?;
+    found.iter().map(tx_rows::open_tx).collect()
+}
+
+pub(super) async fn done_above(
+    sessions: &Sessions,
+    chain: ChainId,
+    lanes: &[Lane],
+    height: u64,
+) -> Result<Vec<OpenTx>, StoreError> {
+    let columns = LaneColumns::of(lanes.iter().copied().filter(|lane| lane.chain == chain));
+    let found = sessions
+        .read(
+            include_str!("sql/done_above.sql"),
+            &[
+                (&chain.get().cast_signed(), Type::INT8),
+                (&columns.signers, Type::BYTEA_ARRAY),
+                (&height.cast_signed(), Type::INT8),
+            ],
+        )
+        .await?;
+    found.iter().map(tx_rows::open_tx).collect()
+}
+
+pub(super) async fn events_after(
+    sessions: &Sessions,
+    position: StreamPosition,
+    limit: u32,
+) -> Result<Vec<TxEvent>, StoreError> {
+    let found = sessions
+        .read(
+            include_str!("sql/events_after.sql"),
+            &[
+                (&position.transaction, Type::INT8),
+                (&position.entry, Type::INT8),
+                (&i64::from(limit), Type::INT8),
+            ],
+        )
+        .await?;
+    found.iter().map(tx_rows::event).collect()
+}
+
+pub(super) async fn stream_end(sessions: &Sessions) -> Result<StreamPosition, StoreError> {
+    let rows = sessions.read(include_str!("sql/stream_end.sql"), &[]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::Internal("no answer to a question".into()))?;
+    Ok(StreamPosition { transaction: row.try_get("transaction")?, entry: 0 })
+}

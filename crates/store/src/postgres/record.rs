@@ -1,0 +1,191 @@
+//! What happened to transactions: the fence, then everything in one statement with the commit.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use stile_domain::{Lane, NodeId, Receipt, Timestamp, TxId};
+use tokio_postgres::types::Json;
+use uuid::Uuid;
+
+use super::fence::{FenceResult, Fenced, fence};
+use super::lane_work::{Answers, Attempt, LaneWork};
+use super::rows::LaneColumns;
+use super::session::Sessions;
+use crate::tx_types::outcome_name;
+use crate::{Claim, LaneChanges, Recorded, StoreError, TxChange};
+
+/// Changes of transactions, by this node.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Record {
+    pub(super) node: NodeId,
+    pub(super) lease: Duration,
+}
+
+impl LaneWork for Record {
+    type Part = LaneChanges;
+    type Answer = Vec<Recorded>;
+
+    fn lane(part: &LaneChanges) -> Lane {
+        part.claim.lane
+    }
+
+    fn rows(part: &LaneChanges) -> usize {
+        part.changes.len()
+    }
+
+    async fn attempt(
+        &self,
+        sessions: &Sessions,
+        parts: &[&LaneChanges],
+    ) -> Result<Attempt<Vec<Recorded>>, StoreError> {
+        let claims: Vec<_> = parts.iter().map(|part| (part.claim, None)).collect();
+        let FenceResult { fenced, refused } = fence(sessions, &claims, self.lease).await?;
+        let mut answers: Answers<Vec<Recorded>> =
+            refused.into_iter().map(|(lane, refusal)| (lane, Err(refusal))).collect();
+        let Some(now) = fenced.time() else {
+            fenced.into_transaction().rollback().await?;
+            return Ok(Attempt::Committed(answers));
+        };
+        let passed: Vec<&LaneChanges> =
+            parts.iter().copied().filter(|part| fenced.claim(part.claim.lane).is_some()).collect();
+        let written = fenced.record_and_commit(&passed, now, &self.node).await?;
+        for part in passed {
+            let recorded = part.changes.iter().map(|change| match written.get(&change.tx) {
+                Some(events) => Recorded::Written { events: *events },
+                None => Recorded::Lost,
+            });
+            answers.insert(part.claim.lane, Ok(recorded.collect()));
+        }
+        Ok(Attempt::Committed(answers))
+    }
+}
+
+/// Changes as `unnest` takes them.
+struct ChangeColumns<'c> {
+    ids: Vec<Uuid>,
+    lanes: LaneColumns,
+    tokens: Vec<i64>,
+    events: Vec<i32>,
+    states: Vec<&'static str>,
+    sub_states: Vec<Option<&'static str>>,
+    outcomes: Vec<Option<&'static str>>,
+    kinds: Vec<Option<&'static str>>,
+    data: Vec<Option<Json<&'c serde_json::Value>>>,
+    set_receipt: Vec<bool>,
+    receipts: Vec<Option<Json<&'c Receipt>>>,
+    block_numbers: Vec<Option<i64>>,
+    block_hashes: Vec<Option<&'c [u8]>>,
+    mined_hashes: Vec<Option<&'c [u8]>>,
+    set_told: Vec<bool>,
+    told_heights: Vec<Option<i64>>,
+    told_hashes: Vec<Option<&'c [u8]>>,
+    set_error: Vec<bool>,
+    errors: Vec<Option<&'c str>>,
+    sent_hashes: Vec<Option<&'c [u8]>>,
+    taken: Vec<bool>,
+    said: Vec<Option<Json<&'c serde_json::Value>>>,
+    set_resubmit: Vec<bool>,
+    resubmit_at: Vec<Option<Timestamp>>,
+    receipt_checked: Vec<bool>,
+}
+
+impl<'c> ChangeColumns<'c> {
+    fn of(changes: &[(Claim, &'c TxChange)], now: Timestamp) -> Result<Self, StoreError> {
+        fn column<'c, T>(
+            changes: &[(Claim, &'c TxChange)],
+            of: impl Fn(&'c TxChange) -> T,
+        ) -> Vec<T> {
+            changes.iter().map(|(_, change)| of(change)).collect()
+        }
+        let resubmit_at = changes.iter().map(|(_, change)| {
+            change.resubmit_after.value().map(|after| crate::open::after(now, *after)).transpose()
+        });
+        Ok(Self {
+            ids: column(changes, |c| c.tx.0),
+            lanes: LaneColumns::of(changes.iter().map(|(claim, _)| claim.lane)),
+            tokens: changes.iter().map(|(claim, _)| claim.token.0).collect(),
+            events: column(changes, |c| c.events.cast_signed()),
+            states: column(changes, |c| c.standing.state.name()),
+            sub_states: column(changes, |c| c.standing.sub_state.map(|it| it.name())),
+            outcomes: column(changes, |c| outcome_name(&c.standing)),
+            kinds: column(changes, |c| c.event.as_ref().map(|event| event.kind.name())),
+            data: column(changes, |c| c.event.as_ref().map(|event| Json(&event.data))),
+            set_receipt: column(changes, |c| c.receipt.is_set()),
+            receipts: column(changes, |c| c.receipt.value().map(Json)),
+            block_numbers: column(changes, |c| {
+                c.receipt.value().map(|receipt| receipt.block_number.cast_signed())
+            }),
+            block_hashes: column(changes, |c| c.receipt.value().map(|it| it.block_hash.as_slice())),
+            mined_hashes: column(changes, |c| c.receipt.value().map(|it| it.tx_hash.as_slice())),
+            set_told: column(changes, |c| c.told.is_set()),
+            told_heights: column(changes, |c| c.told.value().map(|told| told.0.cast_signed())),
+            told_hashes: column(changes, |c| c.told.value().map(|told| told.1.as_slice())),
+            set_error: column(changes, |c| c.error.is_set()),
+            errors: column(changes, |c| c.error.value().map(String::as_str)),
+            sent_hashes: column(changes, |c| c.sent.as_ref().map(|sent| sent.hash.as_slice())),
+            taken: column(changes, |c| c.sent.as_ref().is_some_and(|sent| sent.taken)),
+            said: column(changes, |c| c.sent.as_ref().map(|sent| Json(&sent.said))),
+            set_resubmit: column(changes, |c| c.resubmit_after.is_set()),
+            resubmit_at: resubmit_at.collect::<Result<_, _>>()?,
+            receipt_checked: column(changes, |c| c.receipt_checked),
+        })
+    }
+}
+
+impl Fenced {
+    /// Writes the changes and commits; answers with the lengths of the histories of those that won.
+    async fn record_and_commit(
+        self,
+        parts: &[&LaneChanges],
+        now: Timestamp,
+        node: &NodeId,
+    ) -> Result<HashMap<TxId, u32>, StoreError> {
+        let changes: Vec<(Claim, &TxChange)> = parts
+            .iter()
+            .flat_map(|part| part.changes.iter().map(|change| (part.claim, change)))
+            .collect();
+        let columns = ChangeColumns::of(&changes, now)?;
+        let rows = self
+            .into_transaction()
+            .query_and_commit(
+                include_str!("sql/record.sql"),
+                &[
+                    &columns.ids,
+                    &columns.lanes.chains,
+                    &columns.lanes.signers,
+                    &columns.tokens,
+                    &columns.events,
+                    &columns.states,
+                    &columns.sub_states,
+                    &columns.outcomes,
+                    &columns.kinds,
+                    &columns.data,
+                    &columns.set_receipt,
+                    &columns.receipts,
+                    &columns.block_numbers,
+                    &columns.block_hashes,
+                    &columns.mined_hashes,
+                    &columns.set_told,
+                    &columns.told_heights,
+                    &columns.told_hashes,
+                    &columns.set_error,
+                    &columns.errors,
+                    &columns.sent_hashes,
+                    &columns.taken,
+                    &columns.said,
+                    &columns.set_resubmit,
+                    &columns.resubmit_at,
+                    &columns.receipt_checked,
+                    &now,
+                    &node.0,
+                ],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| {
+                let events: i32 = row.try_get("events")?;
+                Ok((TxId(row.try_get("tx_id")?), events.unsigned_abs()))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,14 @@
+-- What is done and was mined above a height, with its attempts; forked as in open_txs.sql.
+SELECT t.*, a.numbers, a.hashes, a.raws,
+       EXISTS (SELECT FROM header h
+               WHERE h.chain_id = t.chain_id AND h.height > t.block_number
+                 AND h.replaced_at > t.updated_at) AS forked
+FROM unnest($2::bytea[]) AS w (signer)
+JOIN tx t USING (signer)
+CROSS JOIN LATERAL (
+    SELECT array_agg(a.number ORDER BY a.number) AS numbers, array_agg(a.hash ORDER BY a.number) AS hashes,
+           array_agg(a.raw ORDER BY a.number) AS raws
+    FROM attempt a WHERE a.tx_id = t.tx_id
+) a
+WHERE t.chain_id = $1 AND t.done_block > $3
+ORDER BY t.signer, t.nonce

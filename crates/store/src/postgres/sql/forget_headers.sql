@@ -1,0 +1,1 @@
+DELETE FROM header WHERE chain_id = $1 AND height < $2

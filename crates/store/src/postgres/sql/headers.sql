@@ -1,0 +1,3 @@
+SELECT h.height, h.hash, h.parent FROM header h
+WHERE h.chain_id = $1 AND h.replaced_at IS NULL
+ORDER BY h.height

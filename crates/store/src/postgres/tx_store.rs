@@ -1,0 +1,112 @@
+//! The part of the trait that is about managed transactions.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
+
+use super::bind_txs::BindTxs;
+use super::record::Record;
+use super::{PostgresStore, accept, headers, read_txs};
+use crate::{
+    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
+    StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
+};
+
+#[async_trait]
+impl TxStore for PostgresStore {
+    async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError> {
+        accept::accept(&self.sessions, node, txs).await
+    }
+
+    async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {
+        headers::save(&self.sessions, update).await
+    }
+
+    async fn bind_txs(
+        &self,
+        node: &NodeId,
+        bindings: &[TxBinding],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Tx>, Refusal>>, StoreError> {
+        bindings.iter().try_for_each(TxBinding::check)?;
+        let work = BindTxs { node: node.clone(), lease };
+        self.tx_bindings.run(&self.sessions, work, bindings).await
+    }
+
+    async fn record(
+        &self,
+        node: &NodeId,
+        changes: &[LaneChanges],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Recorded>, Refusal>>, StoreError> {
+        let work = Record { node: node.clone(), lease };
+        self.records.run(&self.sessions, work, changes).await
+    }
+
+    async fn txs(&self, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {
+        read_txs::txs(&self.sessions, ids).await
+    }
+
+    async fn txs_by_request(
+        &self,
+        tenant: &str,
+        lane: Lane,
+        request_ids: &[String],
+    ) -> Result<Vec<Option<Tx>>, StoreError> {
+        read_txs::txs_by_request(&self.sessions, tenant, lane, request_ids).await
+    }
+
+    async fn read_back_txs(&self, lane: Lane, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {
+        read_txs::read_back(&self.sessions, lane, ids).await
+    }
+
+    async fn tx_page(&self, filter: &TxFilter) -> Result<TxPage, StoreError> {
+        read_txs::tx_page(&self.sessions, filter).await
+    }
+
+    async fn history(&self, tx: TxId) -> Result<Vec<TxEvent>, StoreError> {
+        read_txs::history(&self.sessions, tx).await
+    }
+
+    async fn attempts(&self, tx: TxId) -> Result<Vec<Attempt>, StoreError> {
+        read_txs::attempts(&self.sessions, tx).await
+    }
+
+    async fn lanes_with_waiting(&self, lanes: &[Lane]) -> Result<Vec<Lane>, StoreError> {
+        read_txs::lanes_with_waiting(&self.sessions, lanes).await
+    }
+
+    async fn waiting(&self, lane: Lane, limit: u32) -> Result<Vec<Tx>, StoreError> {
+        read_txs::waiting(&self.sessions, lane, limit).await
+    }
+
+    async fn open_txs(&self, lanes: &[Lane]) -> Result<Vec<OpenTx>, StoreError> {
+        read_txs::open_txs(&self.sessions, lanes).await
+    }
+
+    async fn done_above(
+        &self,
+        chain: ChainId,
+        lanes: &[Lane],
+        height: u64,
+    ) -> Result<Vec<OpenTx>, StoreError> {
+        read_txs::done_above(&self.sessions, chain, lanes, height).await
+    }
+
+    async fn events_after(
+        &self,
+        position: StreamPosition,
+        limit: u32,
+    ) -> Result<Vec<TxEvent>, StoreError> {
+        read_txs::events_after(&self.sessions, position, limit).await
+    }
+
+    async fn stream_end(&self) -> Result<StreamPosition, StoreError> {
+        read_txs::stream_end(&self.sessions).await
+    }
+
+    async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {
+        headers::headers(&self.sessions, chain).await
+    }
+}

@@ -1,0 +1,181 @@
+//! Reads of transactions.
+
+use rusqlite::{Connection, OptionalExtension, Params, params};
+use stile_domain::{B256, Bytes, Lane, TxId};
+
+use super::{rows, tx_rows};
+use crate::{Attempt, OpenTx, StoreError, StreamPosition, Tx, TxEvent, TxFilter, TxPage};
+
+pub(super) fn tx(connection: &Connection, id: TxId) -> Result<Option<Tx>, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT * FROM tx WHERE tx_id = ?1")?
+        .query_row(params![id.0], tx_rows::tx)
+        .optional()?)
+}
+
+pub(super) fn tx_by_request(
+    connection: &Connection,
+    tenant: &str,
+    lane: Lane,
+    request_id: &str,
+) -> Result<Option<Tx>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT * FROM tx
+             WHERE tenant = ?1 AND chain_id = ?2 AND signer = ?3 AND request_id = ?4",
+        )?
+        .query_row(
+            params![tenant, rows::chain(lane), lane.signer.as_slice(), request_id],
+            tx_rows::tx,
+        )
+        .optional()?)
+}
+
+fn list(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<Tx>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let txs = statement.query_map(params, tx_rows::tx)?;
+    Ok(txs.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn tx_page(connection: &Connection, filter: &TxFilter) -> Result<TxPage, StoreError> {
+    let before = filter.before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
+    let state = filter.state.map(|state| state.name());
+    let limit = i64::from(filter.limit) + 1;
+    let Some(lanes) = &filter.lanes else {
+        let txs = list(
+            connection,
+            "SELECT * FROM tx
+             WHERE tenant = ?1 AND position < ?2 AND (?3 IS NULL OR state = ?3)
+             ORDER BY position DESC LIMIT ?4",
+            params![filter.tenant, before, state, limit],
+        )?;
+        return Ok(TxPage::cut(txs, filter.limit));
+    };
+    // The newest of each lane, and of those the newest.
+    let mut txs = Vec::new();
+    for lane in lanes {
+        txs.extend(list(
+            connection,
+            "SELECT * FROM tx
+             WHERE chain_id = ?5 AND signer = ?6 AND tenant = ?1 AND position < ?2
+               AND (?3 IS NULL OR state = ?3)
+             ORDER BY position DESC LIMIT ?4",
+            params![
+                filter.tenant,
+                before,
+                state,
+                limit,
+                rows::chain(*lane),
+                lane.signer.as_slice()
+            ],
+        )?);
+    }
+    txs.sort_unstable_by_key(|tx| std::cmp::Reverse(tx.position));
+    Ok(TxPage::cut(txs, filter.limit))
+}
+
+pub(super) fn history(connection: &Connection, id: TxId) -> Result<Vec<TxEvent>, StoreError> {
+    let mut statement =
+        connection.prepare_cached("SELECT * FROM tx_event WHERE tx_id = ?1 ORDER BY seq")?;
+    let events = statement.query_map(params![id.0], tx_rows::event)?;
+    Ok(events.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn attempts(connection: &Connection, id: TxId) -> Result<Vec<Attempt>, StoreError> {
+    let mut statement =
+        connection.prepare_cached("SELECT * FROM attempt WHERE tx_id = ?1 ORDER BY number")?;
+    let attempts = statement.query_map(params![id.0], tx_rows::attempt)?;
+    Ok(attempts.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn has_waiting(connection: &Connection, lane: Lane) -> Result<bool, StoreError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM tx
+                              WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED')";
+    let key = params![rows::chain(lane), lane.signer.as_slice()];
+    Ok(connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?)
+}
+
+pub(super) fn waiting(
+    connection: &Connection,
+    lane: Lane,
+    limit: u32,
+) -> Result<Vec<Tx>, StoreError> {
+    list(
+        connection,
+        "SELECT * FROM tx WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED'
+         ORDER BY position LIMIT ?3",
+        params![rows::chain(lane), lane.signer.as_slice(), limit],
+    )
+}
+
+pub(super) fn open_txs(connection: &Connection, lane: Lane) -> Result<Vec<OpenTx>, StoreError> {
+    let txs = list(
+        connection,
+        "SELECT * FROM tx
+         WHERE chain_id = ?1 AND signer = ?2 AND state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING')
+         ORDER BY nonce",
+        params![rows::chain(lane), lane.signer.as_slice()],
+    )?;
+    txs.into_iter().map(|tx| open_tx(connection, tx)).collect()
+}
+
+pub(super) fn done_above(
+    connection: &Connection,
+    lane: Lane,
+    height: u64,
+) -> Result<Vec<OpenTx>, StoreError> {
+    let txs = list(
+        connection,
+        "SELECT * FROM tx
+         WHERE chain_id = ?1 AND signer = ?2 AND state = 'CONFIRMED' AND block_number > ?3
+         ORDER BY nonce",
+        params![rows::chain(lane), lane.signer.as_slice(), height.cast_signed()],
+    )?;
+    txs.into_iter().map(|tx| open_tx(connection, tx)).collect()
+}
+
+/// A transaction with its attempts. Forked: blocks above its own were replaced after its last entry
+/// was written.
+fn open_tx(connection: &Connection, tx: Tx) -> Result<OpenTx, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT number, hash, raw FROM attempt WHERE tx_id = ?1 ORDER BY number")?;
+    let attempts = statement.query_map(params![tx.id.0], |row| {
+        let hash = B256::from(row.get::<_, [u8; 32]>("hash")?);
+        Ok((row.get("number")?, hash, Bytes::from(row.get::<_, Vec<u8>>("raw")?)))
+    })?;
+    let attempts = attempts.collect::<Result<_, _>>()?;
+    let forked = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM header
+                            WHERE chain_id = ?1 AND height > ?2 AND replaced_at > ?3)",
+        )?
+        .query_row(
+            params![
+                rows::chain(tx.lane),
+                tx.receipt.as_ref().map(|receipt| receipt.block_number.cast_signed()),
+                tx.updated_at.as_microsecond(),
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(OpenTx { tx, attempts, forked })
+}
+
+pub(super) fn events_after(
+    connection: &Connection,
+    position: StreamPosition,
+    limit: u32,
+) -> Result<Vec<TxEvent>, StoreError> {
+    // A place from a store with many writers is past everything here.
+    let entry = if position.transaction > 0 { i64::MAX } else { position.entry };
+    let mut statement = connection
+        .prepare_cached("SELECT * FROM tx_event WHERE entry > ?1 ORDER BY entry LIMIT ?2")?;
+    let events = statement.query_map(params![entry, limit], tx_rows::event)?;
+    Ok(events.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn stream_end(connection: &Connection) -> Result<StreamPosition, StoreError> {
+    let entry = connection
+        .prepare_cached("SELECT coalesce(max(entry), 0) FROM tx_event")?
+        .query_row([], |row| row.get(0))?;
+    Ok(StreamPosition { transaction: 0, entry })
+}

@@ -1,0 +1,140 @@
+//! Rows of transactions, attempts, events and headers to values and back.
+
+use std::str::FromStr;
+
+use rusqlite::Row;
+use rusqlite::types::Type;
+use serde::de::DeserializeOwned;
+use stile_domain::{
+    B256, Bytes, EventKind, Header, NodeId, Outcome, Standing, SubState, Timestamp, TxId, TxState,
+};
+
+use super::rows::{broken, lane, nonce, time};
+use crate::tx_columns::{fees_of, finality_of};
+use crate::{Attempt, FencingToken, StoreError, StreamPosition, Tx, TxEvent};
+
+/// A value as JSON.
+pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value)
+        .map_err(|e| StoreError::Internal(format!("a value cannot be written as JSON: {e}")))
+}
+
+fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|_| broken(row, column, Type::Text))
+}
+
+fn optional_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> = row.get(column)?;
+    let parsed = text.map(|text| serde_json::from_str(&text)).transpose();
+    parsed.map_err(|_| broken(row, column, Type::Text))
+}
+
+/// A name from the domain that a constraint keeps in order.
+fn name<T: FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    row.get::<_, String>(column)?.parse().map_err(|_| broken(row, column, Type::Text))
+}
+
+fn optional_name<T: FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> = row.get(column)?;
+    let parsed = text.map(|text| text.parse()).transpose();
+    parsed.map_err(|_| broken(row, column, Type::Text))
+}
+
+fn hash(row: &Row<'_>, column: &str) -> rusqlite::Result<B256> {
+    row.get::<_, [u8; 32]>(column).map(B256::from)
+}
+
+fn optional_hash(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<B256>> {
+    Ok(row.get::<_, Option<[u8; 32]>>(column)?.map(B256::from))
+}
+
+fn number(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::unsigned_abs)
+}
+
+fn optional_number(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(i64::unsigned_abs))
+}
+
+fn optional_time(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Timestamp>> {
+    let micros: Option<i64> = row.get(column)?;
+    micros.map(|_| time(row, column)).transpose()
+}
+
+pub(super) fn tx(row: &Row<'_>) -> rusqlite::Result<Tx> {
+    let nonce = row.get::<_, Option<i64>>("nonce")?.map(nonce);
+    let finality: String = row.get("finality")?;
+    Ok(Tx {
+        id: TxId(row.get("tx_id")?),
+        tenant: row.get("tenant")?,
+        lane: lane(row)?,
+        request_id: row.get("request_id")?,
+        payload: from_json(row, "payload")?,
+        request_hash: hash(row, "request_hash")?,
+        finality: finality_of(&finality).ok_or_else(|| broken(row, "finality", Type::Text))?,
+        gas_limit: optional_number(row, "gas_limit")?,
+        position: number(row, "position")?,
+        nonce,
+        standing: Standing {
+            state: name::<TxState>(row, "state")?,
+            sub_state: optional_name::<SubState>(row, "sub_state")?,
+            outcome: optional_name::<Outcome>(row, "outcome")?,
+            bound: nonce.is_some(),
+        },
+        tx_hash: optional_hash(row, "tx_hash")?,
+        receipt: optional_json(row, "receipt")?,
+        told: optional_number(row, "told_height")?.zip(optional_hash(row, "told_hash")?),
+        error: row.get("error")?,
+        events: row.get("events")?,
+        sends: row.get("sends")?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        first_submit_at: optional_time(row, "first_submit_at")?,
+        last_submit_at: optional_time(row, "last_submit_at")?,
+        next_resubmit_at: optional_time(row, "next_resubmit_at")?,
+        last_receipt_check_at: optional_time(row, "last_receipt_check_at")?,
+        confirmed_at: optional_time(row, "confirmed_at")?,
+    })
+}
+
+pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    let fees: serde_json::Value = from_json(row, "fees")?;
+    Ok(Attempt {
+        number: row.get("number")?,
+        hash: hash(row, "hash")?,
+        raw: Bytes::from(row.get::<_, Vec<u8>>("raw")?),
+        fees: fees_of(&fees).ok_or_else(|| broken(row, "fees", Type::Text))?,
+        gas_limit: number(row, "gas_limit")?,
+        fencing_token: FencingToken(row.get("fencing_token")?),
+        created_at: time(row, "created_at")?,
+        last_sent_at: optional_time(row, "last_sent_at")?,
+        sends: row.get("sends")?,
+        said: optional_json(row, "said")?,
+    })
+}
+
+pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<TxEvent> {
+    Ok(TxEvent {
+        position: StreamPosition { transaction: 0, entry: row.get("entry")? },
+        tx: TxId(row.get("tx_id")?),
+        tenant: row.get("tenant")?,
+        lane: lane(row)?,
+        seq: row.get("seq")?,
+        kind: name::<EventKind>(row, "kind")?,
+        state: name::<TxState>(row, "state")?,
+        sub_state: optional_name::<SubState>(row, "sub_state")?,
+        at: time(row, "at")?,
+        node: NodeId(row.get("node_id")?),
+        fencing_token: row.get::<_, Option<i64>>("fencing_token")?.map(FencingToken),
+        data: from_json(row, "data")?,
+    })
+}
+
+pub(super) fn header(row: &Row<'_>) -> rusqlite::Result<Header> {
+    Ok(Header {
+        height: number(row, "height")?,
+        hash: hash(row, "hash")?,
+        parent: hash(row, "parent")?,
+    })
+}

@@ -1,0 +1,156 @@
+//! The part of the trait that is about managed transactions.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
+
+use super::{SqliteStore, accept, bind_txs, headers, read_txs, record};
+use crate::{
+    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
+    StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
+};
+
+#[async_trait]
+impl TxStore for SqliteStore {
+    async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError> {
+        let (node, txs) = (node.clone(), txs.to_vec());
+        self.write(move |c| txs.iter().map(|tx| accept::accept(c, &node, tx)).collect()).await
+    }
+
+    async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {
+        let update = update.clone();
+        self.write(move |c| headers::save(c, &update)).await
+    }
+
+    async fn bind_txs(
+        &self,
+        node: &NodeId,
+        bindings: &[TxBinding],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Tx>, Refusal>>, StoreError> {
+        bindings.iter().try_for_each(TxBinding::check)?;
+        let (node, bindings) = (node.clone(), bindings.to_vec());
+        self.write(move |c| {
+            bindings.iter().map(|binding| bind_txs::bind(c, &node, binding, lease)).collect()
+        })
+        .await
+    }
+
+    async fn record(
+        &self,
+        node: &NodeId,
+        changes: &[LaneChanges],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Recorded>, Refusal>>, StoreError> {
+        let (node, changes) = (node.clone(), changes.to_vec());
+        self.write(move |c| {
+            changes.iter().map(|part| record::record(c, &node, part, lease)).collect()
+        })
+        .await
+    }
+
+    async fn txs(&self, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {
+        let ids = ids.to_vec();
+        self.read(move |c| ids.iter().map(|id| read_txs::tx(c, *id)).collect()).await
+    }
+
+    async fn txs_by_request(
+        &self,
+        tenant: &str,
+        lane: Lane,
+        request_ids: &[String],
+    ) -> Result<Vec<Option<Tx>>, StoreError> {
+        let (tenant, request_ids) = (tenant.to_owned(), request_ids.to_vec());
+        self.read(move |c| {
+            let found = request_ids.iter().map(|id| read_txs::tx_by_request(c, &tenant, lane, id));
+            found.collect()
+        })
+        .await
+    }
+
+    async fn read_back_txs(&self, lane: Lane, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {
+        let ids = ids.to_vec();
+        // On the writer's thread: behind every commit that was under way.
+        self.write(move |c| {
+            let found = ids.iter().map(|id| read_txs::tx(c, *id));
+            found.map(|tx| Ok(tx?.filter(|tx| tx.lane == lane))).collect()
+        })
+        .await
+    }
+
+    async fn tx_page(&self, filter: &TxFilter) -> Result<TxPage, StoreError> {
+        let filter = filter.clone();
+        self.read(move |c| read_txs::tx_page(c, &filter)).await
+    }
+
+    async fn history(&self, tx: TxId) -> Result<Vec<TxEvent>, StoreError> {
+        self.read(move |c| read_txs::history(c, tx)).await
+    }
+
+    async fn attempts(&self, tx: TxId) -> Result<Vec<Attempt>, StoreError> {
+        self.read(move |c| read_txs::attempts(c, tx)).await
+    }
+
+    async fn lanes_with_waiting(&self, lanes: &[Lane]) -> Result<Vec<Lane>, StoreError> {
+        let lanes = lanes.to_vec();
+        self.read(move |c| {
+            let mut with_waiting = Vec::new();
+            for lane in lanes {
+                if read_txs::has_waiting(c, lane)? {
+                    with_waiting.push(lane);
+                }
+            }
+            Ok(with_waiting)
+        })
+        .await
+    }
+
+    async fn waiting(&self, lane: Lane, limit: u32) -> Result<Vec<Tx>, StoreError> {
+        self.read(move |c| read_txs::waiting(c, lane, limit)).await
+    }
+
+    async fn open_txs(&self, lanes: &[Lane]) -> Result<Vec<OpenTx>, StoreError> {
+        let mut lanes = lanes.to_vec();
+        lanes.sort_unstable();
+        self.read(move |c| {
+            let open: Result<Vec<_>, _> =
+                lanes.iter().map(|lane| read_txs::open_txs(c, *lane)).collect();
+            Ok(open?.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    async fn done_above(
+        &self,
+        chain: ChainId,
+        lanes: &[Lane],
+        height: u64,
+    ) -> Result<Vec<OpenTx>, StoreError> {
+        let mut lanes: Vec<Lane> =
+            lanes.iter().copied().filter(|lane| lane.chain == chain).collect();
+        lanes.sort_unstable();
+        self.read(move |c| {
+            let done: Result<Vec<_>, _> =
+                lanes.iter().map(|lane| read_txs::done_above(c, *lane, height)).collect();
+            Ok(done?.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    async fn events_after(
+        &self,
+        position: StreamPosition,
+        limit: u32,
+    ) -> Result<Vec<TxEvent>, StoreError> {
+        self.read(move |c| read_txs::events_after(c, position, limit)).await
+    }
+
+    async fn stream_end(&self) -> Result<StreamPosition, StoreError> {
+        self.read(read_txs::stream_end).await
+    }
+
+    async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {
+        self.read(move |c| headers::headers(c, chain)).await
+    }
+}

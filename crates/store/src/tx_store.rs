@@ -1,0 +1,106 @@
+//! The part of the trait that is about managed transactions.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
+
+use crate::{
+    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
+    StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage,
+};
+
+/// The durable truth about managed transactions. See [`crate::Store`] for what holds of all calls.
+///
+/// Every change of a transaction writes one entry of its history in the same commit.
+#[async_trait]
+pub trait TxStore: Send + Sync + std::fmt::Debug {
+    // --- what needs no lease -------------------------------------------------------------------
+
+    /// Accepts transactions as `CREATED`. One whose request id is taken is not written; the answer
+    /// is what took it. Two of the slice may carry the same request id: the first wins.
+    async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError>;
+
+    /// Writes down which blocks are canonical. Any node may: it is a memory of what was seen, and
+    /// nothing is believed because it stands there.
+    async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError>;
+
+    // --- the holder's writes, each of them fenced ----------------------------------------------
+
+    /// Binds nonces to transactions: moves cursors, writes the ledger, the signed attempts and the
+    /// history. All of a lane's part or none of it: [`Refusal::RowLost`] if a waiting transaction
+    /// waits no longer, a request id is taken or a released nonce is gone;
+    /// [`Refusal::OthersWait`] if a new one would overtake older ones.
+    async fn bind_txs(
+        &self,
+        node: &NodeId,
+        bindings: &[TxBinding],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Tx>, Refusal>>, StoreError>;
+
+    /// Writes what happened to transactions. A change that is [`Recorded::Lost`] harms no other.
+    async fn record(
+        &self,
+        node: &NodeId,
+        changes: &[LaneChanges],
+        lease: Duration,
+    ) -> Result<Vec<Result<Vec<Recorded>, Refusal>>, StoreError>;
+
+    // --- reads -----------------------------------------------------------------------------------
+
+    /// Transactions by name.
+    async fn txs(&self, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError>;
+
+    /// Transactions of a lane by the names their callers gave them.
+    async fn txs_by_request(
+        &self,
+        tenant: &str,
+        lane: Lane,
+        request_ids: &[String],
+    ) -> Result<Vec<Option<Tx>>, StoreError>;
+
+    /// Which of these were written, read after waiting for whoever has the lane's row locked: the
+    /// way to learn the fate of a commit whose answer was lost.
+    async fn read_back_txs(&self, lane: Lane, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError>;
+
+    /// A page of transactions.
+    async fn tx_page(&self, filter: &TxFilter) -> Result<TxPage, StoreError>;
+
+    /// A transaction's history, from the start.
+    async fn history(&self, tx: TxId) -> Result<Vec<TxEvent>, StoreError>;
+
+    /// A transaction's attempts, oldest first.
+    async fn attempts(&self, tx: TxId) -> Result<Vec<Attempt>, StoreError>;
+
+    /// Which of these lanes have transactions that wait for a nonce.
+    async fn lanes_with_waiting(&self, lanes: &[Lane]) -> Result<Vec<Lane>, StoreError>;
+
+    /// The transactions of a lane that wait for a nonce, oldest first.
+    async fn waiting(&self, lane: Lane, limit: u32) -> Result<Vec<Tx>, StoreError>;
+
+    /// The transactions of these lanes that have a nonce and are not done, by lane and nonce.
+    async fn open_txs(&self, lanes: &[Lane]) -> Result<Vec<OpenTx>, StoreError>;
+
+    /// The transactions of these lanes, of one chain, that are done and were mined above this
+    /// height: what a reorganisation down to it reopens.
+    async fn done_above(
+        &self,
+        chain: ChainId,
+        lanes: &[Lane],
+        height: u64,
+    ) -> Result<Vec<OpenTx>, StoreError>;
+
+    /// The entries after a place in the stream, at most `limit`, in its order. Entries whose
+    /// commits may still be overtaken are left for the next call.
+    async fn events_after(
+        &self,
+        position: StreamPosition,
+        limit: u32,
+    ) -> Result<Vec<TxEvent>, StoreError>;
+
+    /// Where the stream ends now.
+    async fn stream_end(&self) -> Result<StreamPosition, StoreError>;
+
+    /// The canonical headers on record, oldest first.
+    async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError>;
+}

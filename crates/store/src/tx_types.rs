@@ -1,0 +1,394 @@
+//! Managed transactions: what goes into a store and what comes out.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use stile_domain::{
+    B256, Bytes, ChainId, EventKind, Fees, Finality, Header, Lane, NodeId, Nonce, Outcome, Payload,
+    Plan, Receipt, Standing, SubState, Timestamp, TxId, TxState,
+};
+
+use crate::{Claim, FencingToken};
+
+/// A transaction about to be accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTx {
+    /// Its name, made before the commit so that the commit's fate can be read back by it.
+    pub id: TxId,
+    /// Whose it is.
+    pub tenant: String,
+    /// The lane it goes on.
+    pub lane: Lane,
+    /// The caller's own name for it, if it gave one.
+    pub request_id: Option<String>,
+    /// What it is to do.
+    pub payload: Payload,
+    /// Hash of the canonical form of the request.
+    pub request_hash: B256,
+    /// The evidence it asks for.
+    pub finality: Finality,
+    /// The gas it may use, if that is known already.
+    pub gas_limit: Option<u64>,
+}
+
+/// The answer to an acceptance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Acceptance {
+    /// Written now.
+    New(Tx),
+    /// The request id was used before, by this one. Whether it is the same request is for the
+    /// caller to compare.
+    Existing(Tx),
+}
+
+/// A transaction, with everything but its attempts and its history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tx {
+    /// Its name.
+    pub id: TxId,
+    /// Whose it is.
+    pub tenant: String,
+    /// The lane it goes on.
+    pub lane: Lane,
+    /// The caller's own name for it.
+    pub request_id: Option<String>,
+    /// What it is to do.
+    pub payload: Payload,
+    /// Hash of the canonical form of the request.
+    pub request_hash: B256,
+    /// The evidence it asks for.
+    pub finality: Finality,
+    /// The gas it may use, once known.
+    pub gas_limit: Option<u64>,
+    /// Its place in the order of acceptance; rises over all lanes.
+    pub position: u64,
+    /// Its nonce, once bound.
+    pub nonce: Option<Nonce>,
+    /// Where it stands.
+    pub standing: Standing,
+    /// The hash of the attempt that was mined, else of the newest attempt.
+    pub tx_hash: Option<B256>,
+    /// Where it was mined, while that block is canonical as far as is known.
+    pub receipt: Option<Receipt>,
+    /// The block up to which its confirmations have been told in an event.
+    pub told: Option<(u64, B256)>,
+    /// What is wrong with it, in words.
+    pub error: Option<String>,
+    /// How many entries its history has.
+    pub events: u32,
+    /// How often it was sent.
+    pub sends: u32,
+    /// When it was accepted. All times are the database's.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When a chain node first had it.
+    pub first_submit_at: Option<Timestamp>,
+    /// When it was last sent.
+    pub last_submit_at: Option<Timestamp>,
+    /// When it is to be sent again.
+    pub next_resubmit_at: Option<Timestamp>,
+    /// When its receipt was last asked for by itself.
+    pub last_receipt_check_at: Option<Timestamp>,
+    /// When it became as final as was asked.
+    pub confirmed_at: Option<Timestamp>,
+}
+
+/// A signed attempt about to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewAttempt {
+    /// Its hash.
+    pub hash: B256,
+    /// The bytes that are sent, and sent again.
+    pub raw: Bytes,
+    /// What it offers to pay.
+    pub fees: Fees,
+    /// The gas it may use.
+    pub gas_limit: u64,
+}
+
+/// One signed attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// 1 for the first.
+    pub number: u32,
+    /// Its hash.
+    pub hash: B256,
+    /// The bytes.
+    pub raw: Bytes,
+    /// What it offers to pay.
+    pub fees: Fees,
+    /// The gas it may use.
+    pub gas_limit: u64,
+    /// The token it was written under.
+    pub fencing_token: FencingToken,
+    /// When it was written; always before it was first sent.
+    pub created_at: Timestamp,
+    /// When it was last sent.
+    pub last_sent_at: Option<Timestamp>,
+    /// How often it was sent.
+    pub sends: u32,
+    /// What each endpoint said to it last, as JSON.
+    pub said: Option<serde_json::Value>,
+}
+
+/// One lane's part of a batch of transactions that get their nonces: the plan, and a transaction
+/// for each planned nonce, in the plan's order.
+#[derive(Debug, Clone)]
+pub struct TxBinding {
+    /// The right to do it.
+    pub claim: Claim,
+    /// The nonces.
+    pub plan: Plan,
+    /// A transaction for each.
+    pub txs: Vec<BindTx>,
+    /// When each is to be sent again if it is not mined.
+    pub resubmit_after: Option<Duration>,
+}
+
+/// A transaction that gets a nonce, with its signed bytes.
+#[derive(Debug, Clone)]
+pub struct BindTx {
+    /// Which one.
+    pub what: Bindable,
+    /// Signed for exactly the planned nonce.
+    pub attempt: NewAttempt,
+}
+
+/// Which transaction gets a nonce.
+#[derive(Debug, Clone)]
+pub enum Bindable {
+    /// One that is accepted in the same commit. Refused while older ones of the lane wait.
+    New(Box<NewTx>),
+    /// One that was accepted before and has waited since, by compare-and-set on `CREATED`.
+    Waiting(TxId),
+}
+
+/// One lane's part of a batch of changes.
+#[derive(Debug, Clone)]
+pub struct LaneChanges {
+    /// The right to make them.
+    pub claim: Claim,
+    /// The changes, no transaction twice.
+    pub changes: Vec<TxChange>,
+}
+
+/// A change of one transaction, by compare-and-set on the length of its history.
+#[derive(Debug, Clone)]
+pub struct TxChange {
+    /// Which one.
+    pub tx: TxId,
+    /// How long its history must be.
+    pub events: u32,
+    /// Where it stands then.
+    pub standing: Standing,
+    /// The entry in its history. Without one only bookkeeping changes, and `updated_at` stays.
+    pub event: Option<NewEvent>,
+    /// The receipt.
+    pub receipt: Set<Receipt>,
+    /// The block up to which its confirmations have been told.
+    pub told: Set<(u64, B256)>,
+    /// What is wrong with it.
+    pub error: Set<String>,
+    /// It was just sent, or tried to be: by which attempt, and what the endpoints said.
+    pub sent: Option<Sending>,
+    /// When it is to be sent again, from now; `Clear` for never.
+    pub resubmit_after: Set<Duration>,
+    /// Its receipt was just asked for by itself.
+    pub receipt_checked: bool,
+}
+
+impl TxChange {
+    /// A change of nothing, to be filled in.
+    pub fn new(tx: TxId, events: u32, standing: Standing) -> Self {
+        Self {
+            tx,
+            events,
+            standing,
+            event: None,
+            receipt: Set::Keep,
+            told: Set::Keep,
+            error: Set::Keep,
+            sent: None,
+            resubmit_after: Set::Keep,
+            receipt_checked: false,
+        }
+    }
+}
+
+/// What becomes of a column.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Set<T> {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// It becomes empty.
+    Clear,
+    /// It becomes this.
+    To(T),
+}
+
+impl<T> Set<T> {
+    /// Whether the column changes.
+    pub(crate) fn is_set(&self) -> bool {
+        !matches!(self, Self::Keep)
+    }
+
+    /// What it becomes, if not empty.
+    pub(crate) fn value(&self) -> Option<&T> {
+        match self {
+            Self::To(value) => Some(value),
+            Self::Keep | Self::Clear => None,
+        }
+    }
+}
+
+/// An attempt that was sent.
+#[derive(Debug, Clone)]
+pub struct Sending {
+    /// Its hash.
+    pub hash: B256,
+    /// Whether a chain node has it now.
+    pub taken: bool,
+    /// What each endpoint said, as JSON.
+    pub said: serde_json::Value,
+}
+
+/// An entry about to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewEvent {
+    /// What happened.
+    pub kind: EventKind,
+    /// More about it, as a JSON object.
+    pub data: serde_json::Value,
+}
+
+/// What became of one change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// Written; the history is this long now.
+    Written {
+        /// Its length.
+        events: u32,
+    },
+    /// The transaction is not as the change expects it: read it again.
+    Lost,
+}
+
+/// One entry of a transaction's history, and of the stream of all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TxEvent {
+    /// Its place in the stream.
+    pub position: StreamPosition,
+    /// Whose history.
+    pub tx: TxId,
+    /// Whose transaction.
+    pub tenant: String,
+    /// The transaction's lane.
+    pub lane: Lane,
+    /// Its number in that history, from 1, without gaps.
+    pub seq: u32,
+    /// What happened.
+    pub kind: EventKind,
+    /// Where the transaction stood then.
+    pub state: TxState,
+    /// What there was to say about it.
+    pub sub_state: Option<SubState>,
+    /// When, by the database's clock.
+    pub at: Timestamp,
+    /// Who wrote it.
+    pub node: NodeId,
+    /// Under which token; `None` for what needs no lease.
+    pub fencing_token: Option<FencingToken>,
+    /// More about it.
+    pub data: serde_json::Value,
+}
+
+/// A place in the stream of events. Whoever has read up to one has missed nothing before it, even
+/// though commits finish out of order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamPosition {
+    pub(crate) transaction: i64,
+    pub(crate) entry: i64,
+}
+
+impl fmt::Display for StreamPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.transaction, self.entry)
+    }
+}
+
+impl FromStr for StreamPosition {
+    type Err = stile_domain::UnknownName;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = |text: &str| text.parse::<u64>().ok().and_then(|n| i64::try_from(n).ok());
+        let parts = text.split_once('-').and_then(|(t, e)| Some((parse(t)?, parse(e)?)));
+        let (transaction, entry) = parts.ok_or(stile_domain::UnknownName)?;
+        Ok(Self { transaction, entry })
+    }
+}
+
+/// A transaction with a nonce that is not settled, as its holder needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTx {
+    /// The transaction.
+    pub tx: Tx,
+    /// All of its attempts, oldest first: number, hash, bytes.
+    pub attempts: Vec<(u32, B256, Bytes)>,
+    /// Blocks on top of its own were replaced after the last entry in its history was written, so
+    /// nobody has told yet.
+    pub forked: bool,
+}
+
+/// Which transactions to list.
+#[derive(Debug, Clone, Default)]
+pub struct TxFilter {
+    /// Whose.
+    pub tenant: String,
+    /// Only on these lanes; `None` for all.
+    pub lanes: Option<Vec<Lane>>,
+    /// Only in this state.
+    pub state: Option<TxState>,
+    /// Only those accepted before the one at this position.
+    pub before: Option<u64>,
+    /// At most this many.
+    pub limit: u32,
+}
+
+/// A page of transactions, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TxPage {
+    /// The transactions.
+    pub txs: Vec<Tx>,
+    /// `before` of the next page, if there is one.
+    pub next: Option<u64>,
+}
+
+impl TxPage {
+    /// A page from a list that was read with one more row than the page holds.
+    pub(crate) fn cut(mut txs: Vec<Tx>, limit: u32) -> Self {
+        let more = txs.len() > limit as usize;
+        txs.truncate(limit as usize);
+        let next = txs.last().filter(|_| more).map(|tx| tx.position);
+        Self { txs, next }
+    }
+}
+
+/// What a follower has learned about a chain since it last wrote.
+#[derive(Debug, Clone)]
+pub struct HeaderUpdate {
+    /// The chain.
+    pub chain: ChainId,
+    /// Canonical headers that are new, or canonical again.
+    pub canonical: Vec<Header>,
+    /// Headers that were canonical and are no longer.
+    pub replaced: Vec<Header>,
+    /// Headers below this height are forgotten.
+    pub keep_from: u64,
+}
+
+/// The outcome column of a mined transaction, for stores.
+pub(crate) fn outcome_name(standing: &Standing) -> Option<&'static str> {
+    standing.outcome.map(Outcome::name)
+}

@@ -1,0 +1,164 @@
+//! The stream of events: in one order for everybody, and nobody misses anything.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use stile_domain::{Step, TxId};
+use stile_store::{Store, StreamPosition, TxEvent};
+use testkit::eventually;
+
+use crate::common::{
+    Bench, accept, accept_one, bind_new, bind_txs, claim_at, created, lane, new_tx, node, steps,
+    waiting_binding,
+};
+
+on_both_stores!(
+    the_stream_has_every_entry_in_order,
+    the_stream_is_read_in_parts,
+    a_reader_from_the_end_sees_what_comes,
+    a_place_can_be_written_down,
+    a_reader_misses_nothing_of_eight_writers,
+);
+
+/// Reads on from a place until so many entries are there. (On PostgreSQL an entry is to be seen
+/// once every older transaction of the server has ended, whoever's it is.)
+async fn read_on(store: &dyn Store, mut from: StreamPosition, count: usize) -> Vec<TxEvent> {
+    let mut read = Vec::new();
+    eventually("the stream's entries", async || {
+        let events = store.events_after(from, 1000).await.unwrap();
+        from = events.last().map_or(from, |event| event.position);
+        read.extend(events);
+        (read.len() >= count).then_some(())
+    })
+    .await;
+    assert_eq!(read.len(), count);
+    read
+}
+
+async fn the_stream_has_every_entry_in_order(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    let waits = accept_one(store, new_tx(lane(1))).await;
+    bind_txs(store, waiting_binding(claim, 0, [&waits])).await.unwrap();
+    let new = bind_txs(store, bind_new(claim, 1, [new_tx(lane(1))])).await.unwrap().remove(0);
+    steps(store, claim, &new, &[Step::Sent]).await;
+    let events = read_on(store, StreamPosition::default(), 5).await;
+    let told: Vec<_> = events.iter().map(|event| (event.tx, event.seq)).collect();
+    assert_eq!(told, [(waits.id, 1), (waits.id, 2), (new.id, 1), (new.id, 2), (new.id, 3)]);
+    assert!(events.is_sorted_by(|one, next| one.position < next.position));
+    let history = store.history(new.id).await.unwrap();
+    assert_eq!(events[2..], history, "the same entries, with their places");
+}
+
+async fn the_stream_is_read_in_parts(bench: Bench) {
+    let store = &*bench.store;
+    let txs: Vec<_> = (0..5).map(|_| new_tx(lane(1))).collect();
+    let accepted: Vec<_> = accept(store, &txs).await.into_iter().map(created).collect();
+    let all = read_on(store, StreamPosition::default(), 5).await;
+    let order: Vec<_> = all.iter().map(|event| event.tx).collect();
+    assert_eq!(order, accepted.iter().map(|tx| tx.id).collect::<Vec<_>>());
+    let (mut parts, mut from) = (Vec::new(), StreamPosition::default());
+    loop {
+        let part = store.events_after(from, 2).await.unwrap();
+        let Some(last) = part.last() else { break };
+        assert!(part.len() <= 2);
+        from = last.position;
+        parts.extend(part);
+    }
+    assert_eq!(parts, all);
+}
+
+async fn a_reader_from_the_end_sees_what_comes(bench: Bench) {
+    let store = &*bench.store;
+    let before = accept_one(store, new_tx(lane(1))).await;
+    read_on(store, StreamPosition::default(), 1).await;
+    let end = store.stream_end().await.unwrap();
+    assert!(store.events_after(end, 10).await.unwrap().is_empty());
+    let after = accept_one(store, new_tx(lane(1))).await;
+    let events = read_on(store, end, 1).await;
+    assert_eq!(events[0].tx, after.id);
+    assert_ne!(before.id, after.id);
+}
+
+async fn a_place_can_be_written_down(bench: Bench) {
+    let store = &*bench.store;
+    accept(store, &[new_tx(lane(1)), new_tx(lane(1))]).await;
+    let events = read_on(store, StreamPosition::default(), 2).await;
+    let place: StreamPosition = events[0].position.to_string().parse().unwrap();
+    assert_eq!(store.events_after(place, 10).await.unwrap(), events[1..]);
+    for nonsense in ["", "1", "1-", "-1-2", "a-b", "1-2-3", "99999999999999999999-1"] {
+        assert!(nonsense.parse::<StreamPosition>().is_err(), "{nonsense}");
+    }
+}
+
+/// Eight writers commit in whatever order the server lets them; a reader that follows all the time
+/// has every entry once, and each history in its order.
+async fn a_reader_misses_nothing_of_eight_writers(bench: Bench) {
+    const WRITERS: usize = 8;
+    const ROUNDS: u64 = 25;
+    let done = Arc::new(AtomicUsize::new(0));
+    let mut writers = Vec::new();
+    for number in 0..WRITERS {
+        let (store, done) = (bench.second(), Arc::clone(&done));
+        writers.push(tokio::spawn(async move {
+            let lane = lane(number as u32);
+            let claim = claim_at(&*store, &node(&format!("n{number}")), lane, 0).await;
+            let mut written: Vec<TxId> = Vec::new();
+            for round in 0..ROUNDS {
+                let new = bind_txs(&*store, bind_new(claim, round, [new_tx(lane)])).await;
+                let new = new.unwrap().remove(0);
+                steps(&*store, claim, &new, &[Step::Sent]).await;
+                written.push(new.id);
+            }
+            done.fetch_add(1, Ordering::SeqCst);
+            written
+        }));
+    }
+    let reader = bench.second();
+    let (mut from, mut read) = (StreamPosition::default(), Vec::new());
+    eventually("every entry", async || {
+        let all_done = done.load(Ordering::SeqCst) == WRITERS;
+        let events = reader.events_after(from, 7).await.unwrap();
+        from = events.last().map_or(from, |event| event.position);
+        let enough = all_done && events.is_empty();
+        read.extend(events);
+        let complete = read.len() == WRITERS * ROUNDS as usize * 3;
+        (enough && complete).then_some(())
+    })
+    .await;
+    let mut histories: HashMap<TxId, Vec<u32>> = HashMap::new();
+    for event in &read {
+        histories.entry(event.tx).or_default().push(event.seq);
+    }
+    for writer in writers {
+        for tx in writer.await.unwrap() {
+            assert_eq!(histories.remove(&tx), Some(vec![1, 2, 3]));
+        }
+    }
+    assert!(histories.is_empty());
+    assert!(read.is_sorted_by(|one, next| one.position < next.position));
+}
+
+/// Commits finish out of order: an entry written early and committed late is not passed by.
+#[tokio::test]
+async fn an_entry_that_is_committed_late_is_not_passed_by() {
+    let bench = Bench::postgres().await;
+    let store = &*bench.store;
+    let first = accept_one(store, new_tx(lane(1))).await;
+    read_on(store, StreamPosition::default(), 1).await;
+    let late = bench.raw().await;
+    let insert = format!(
+        "BEGIN; INSERT INTO tx_event (tx_id, seq, tenant, chain_id, signer, kind, state, at, node_id, data)
+         SELECT tx_id, 2, tenant, chain_id, signer, 'STALE', state, at, node_id, data
+         FROM tx_event WHERE tx_id = '{}'",
+        first.id
+    );
+    late.execute(&insert).await;
+    let early = accept_one(store, new_tx(lane(1))).await;
+    let end = store.stream_end().await.unwrap();
+    assert!(store.events_after(end, 10).await.unwrap().is_empty(), "it would pass the late one");
+    late.execute("COMMIT").await;
+    let told: Vec<_> = read_on(store, end, 2).await.iter().map(|it| (it.tx, it.seq)).collect();
+    assert_eq!(told, [(first.id, 2), (early.id, 1)]);
+}
