@@ -158,6 +158,9 @@ const SIGNED_IN_VAIN: &str = "stile_signed_in_vain_total";
 const CHAIN_CALLS: &str = "stile_chain_calls_total";
 const CHAIN_CALL_SECONDS: &str = "stile_chain_call_seconds";
 
+/// The histograms of how long transactions take: seconds to hours, not fractions of a second.
+pub const LIFETIMES: [&str; 3] = [TX_FIRST_SENT, TX_MINED, TX_FINAL];
+
 /// Tells the recorder what each metric means, and starts every counter at zero: it is there before
 /// it first rises, and the first rise is seen as one.
 pub fn describe() {

@@ -54,7 +54,8 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
             "[[signer]] is given but no [[chain]]: add a chain with its id".into(),
         ));
     }
-    let chains = Chains::new(chains, PoolOptions::default())
+    let poll_interval = config.confirmations.poll_interval.get();
+    let chains = Chains::new(chains, PoolOptions { poll_interval, ..PoolOptions::default() })
         .map_err(|e| WiringError(format!("[[chain]] {e}")))?;
     Ok(Parts {
         settings: settings(config)?,

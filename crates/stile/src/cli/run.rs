@@ -95,8 +95,15 @@ pub(super) fn recorder() -> Result<PrometheusHandle, Failure> {
         2.5, 5.0, 10.0,
     ];
     let sizes = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
-    let recorder = PrometheusBuilder::new()
+    let lifetimes = [
+        0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0,
+        3600.0,
+    ];
+    let mut recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &seconds)?
         .set_buckets_for_metric(Matcher::Suffix("_size".into()), &sizes)?;
+    for name in stile_engine::metrics::LIFETIMES {
+        recorder = recorder.set_buckets_for_metric(Matcher::Full(name.into()), &lifetimes)?;
+    }
     Ok(recorder.install_recorder()?)
 }

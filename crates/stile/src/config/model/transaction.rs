@@ -74,6 +74,8 @@ pub struct Confirmations {
     pub fetch_receipt_upon_entry: bool,
     /// The depth in blocks from which a transaction is not reopened any more.
     pub reorg_window: u32,
+    /// How often chains are looked at whose endpoints do not announce new blocks.
+    pub poll_interval: HumanDuration,
 }
 
 impl Default for Confirmations {
@@ -84,6 +86,7 @@ impl Default for Confirmations {
             receipt_workers: 10,
             fetch_receipt_upon_entry: false,
             reorg_window: 128,
+            poll_interval: HumanDuration::from_millis(500),
         }
     }
 }
@@ -100,6 +103,7 @@ struct Written {
     receipt_workers: usize,
     fetch_receipt_upon_entry: bool,
     reorg_window: u32,
+    poll_interval: HumanDuration,
 }
 
 impl Default for Written {
@@ -124,6 +128,7 @@ impl From<Confirmations> for Written {
             receipt_workers: confirmations.receipt_workers,
             fetch_receipt_upon_entry: confirmations.fetch_receipt_upon_entry,
             reorg_window: confirmations.reorg_window,
+            poll_interval: confirmations.poll_interval,
         }
     }
 }
@@ -144,6 +149,7 @@ impl TryFrom<Written> for Confirmations {
             receipt_workers: written.receipt_workers,
             fetch_receipt_upon_entry: written.fetch_receipt_upon_entry,
             reorg_window: written.reorg_window,
+            poll_interval: written.poll_interval,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! How managed transactions are sent, and when they are called done.
 
 use super::Preset::{Unset, Value};
-use super::{HOUR_MS, Key, SECOND_MS, Section, duration};
+use super::{HOUR_MS, Key, MINUTE_MS, SECOND_MS, Section, duration};
 use crate::config::FinalityTag;
 use crate::config::value::Kind;
 
@@ -90,6 +90,14 @@ pub(super) const CONFIRMATIONS: Section = Section {
             Value("128"),
             "The depth in blocks from which a transaction is not reopened any more by a \
              reorganisation.",
+        ),
+        Key::new(
+            "poll_interval",
+            duration(50, MINUTE_MS),
+            Value("500ms"),
+            "How often each endpoint is asked for its newest block, two calls in one request each \
+             time. Raise it where calls cost money and blocks are slow. Endpoints with `ws://` or \
+             `wss://` announce new blocks, which are then looked at at once.",
         ),
     ],
 };
