@@ -106,7 +106,8 @@ impl View {
         heads
     }
 
-    /// `None` if the endpoint does not offer it.
+    /// `None` if the endpoint does not offer it, or is not done with a large block in time: one by
+    /// one it may be.
     async fn receipts_of_block(
         &self,
         block: &Header,
@@ -120,6 +121,7 @@ impl View {
                 self.endpoint.lacks_block_receipts.store(true, Ordering::Relaxed);
                 Ok(None)
             }
+            Err(CallError::Timeout(_)) => Ok(None),
             Err(error) => self.tell(Err(error)),
         }
     }

@@ -25,13 +25,16 @@ use crate::core::Core;
 use crate::metrics;
 use crate::tx::track::Track;
 
+/// Passes that may fail before a block is passed whose receipts cannot be had.
+const PATIENCE: u32 = 3;
+
 /// What a follower remembers from pass to pass.
 #[derive(Debug, Default)]
 struct Memory {
     /// The endpoint of the last pass.
     endpoint: String,
-    /// Whether the last pass failed, so that it is only told once.
-    failing: bool,
+    /// How many passes in a row have failed; the first one is told.
+    failed: u32,
     /// Whether endpoints contradicted each other in the last pass.
     disputed: bool,
     /// How many passes the followed endpoint has been behind what is known.
@@ -49,10 +52,11 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
         }
         let passed = pass(&core, &track, &mut memory).await;
         match passed {
-            Ok(()) => memory.failing = false,
+            Ok(()) => memory.failed = 0,
             Err(error) => {
                 metrics::follow_failed();
-                if !std::mem::replace(&mut memory.failing, true) {
+                memory.failed = memory.failed.saturating_add(1);
+                if memory.failed == 1 {
                     warn!(chain = %track.pool.chain(), %error, "the chain cannot be followed; tried again");
                 }
             }
@@ -83,7 +87,8 @@ async fn pass(core: &Arc<Core>, track: &Track, memory: &mut Memory) -> Result<()
         let path =
             path::find(track.pool.chain(), &view, &window, same_endpoint, &mut memory.behind)
                 .await?;
-        advance(core, track, &view, &window, path).await?;
+        let patient = memory.failed < PATIENCE;
+        advance(core, track, &view, &window, path, patient).await?;
     } else {
         memory.behind = 0;
     }
@@ -98,6 +103,7 @@ async fn advance(
     view: &View,
     window: &HeaderWindow,
     path: Path,
+    patient: bool,
 ) -> Result<(), ChainError> {
     let Some(path) = path.into_steps() else { return Ok(()) };
     let replaced: Vec<Header> = match path.above {
@@ -119,7 +125,16 @@ async fn advance(
         if wanted.is_empty() {
             continue;
         }
-        let receipts = view.receipts_in(&block.header, &wanted).await?;
+        let receipts = match view.receipts_in(&block.header, &wanted).await {
+            Ok(receipts) => receipts,
+            Err(error) if patient => return Err(error),
+            // The chain goes on, whatever is the matter with this block's receipts.
+            Err(error) => {
+                let height = block.header.height;
+                warn!(%error, height, "the receipts of a block cannot be had at once: one by one");
+                Vec::new()
+            }
+        };
         let mut book = track.book();
         for receipt in receipts {
             found.extend(book.by_hash(&receipt.tx_hash).map(|id| (id, receipt)));

@@ -9,6 +9,7 @@ use crate::common::StileProcess;
 use crate::support::{Backend, assert_mined_once, id, transfer};
 
 const SEND: &str = "eth_sendRawTransaction";
+const BLOCK_RECEIPTS: &str = "eth_getBlockReceipts";
 
 struct Setup {
     anvil: Anvil,
@@ -90,8 +91,28 @@ async fn a_signer_without_money_waits_until_it_has_some(backend: Backend) {
     setup.all_end_well(2).await;
 }
 
+/// A node that is not done with a large block's receipts in time, or has none for it, does not
+/// keep the follower from going on.
+///
+/// Fails if a block is only passed once its receipts were had all at once.
+async fn receipts_of_a_block_that_cannot_be_had_hold_nothing_up(backend: Backend) {
+    let setup = Setup::new(&backend).await;
+    setup.proxy.hold(BLOCK_RECEIPTS);
+    for wei in 2..=20 {
+        setup.node.send_new(&transfer(&setup.signer, wei)).await;
+    }
+    setup.all_end_well(20).await;
+    setup.proxy.release();
+    setup.proxy.fail(BLOCK_RECEIPTS, -32000, "this block is too large");
+    for wei in 21..=40 {
+        setup.node.send_new(&transfer(&setup.signer, wei)).await;
+    }
+    setup.all_end_well(40).await;
+}
+
 on_both_stores!(
     nothing_is_lost_while_the_chain_is_away,
     answers_that_get_lost_change_nothing,
     a_signer_without_money_waits_until_it_has_some,
+    receipts_of_a_block_that_cannot_be_had_hold_nothing_up,
 );
