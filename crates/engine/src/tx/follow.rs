@@ -191,18 +191,27 @@ fn look_at_all(track: &Track) {
     }
 }
 
-fn incomplete(track: &Track, why: &str) -> ChainError {
-    ChainError::Unreachable { chain: track.pool.chain(), said: vec![why.to_owned()] }
+/// Finished transactions of these lanes that were mined above a height. A pass that cannot read
+/// them fails as one that cannot read the chain does, and is made again.
+async fn done_above(
+    core: &Core,
+    track: &Track,
+    lanes: &[Lane],
+    height: u64,
+) -> Result<Vec<OpenTx>, ChainError> {
+    let chain = track.pool.chain();
+    core.store.done_above(chain, lanes, height).await.map_err(|error| {
+        metrics::store_failed("done_above");
+        let why = format!("finished transactions could not be read: {error}");
+        ChainError::Unreachable { chain, said: vec![why] }
+    })
 }
 
 /// Opens finished transactions again that a fork concerns, before the new blocks are looked at.
 async fn reopen(core: &Core, track: &Track, ancestor: u64) -> Result<(), ChainError> {
     let lanes: Vec<Lane> = held_lanes(core, track);
     let floor = ancestor.saturating_sub(u64::from(core.settings.tx.reorg_window));
-    let done = core.store.done_above(track.pool.chain(), &lanes, floor).await.map_err(|error| {
-        metrics::store_failed("done_above");
-        incomplete(track, &format!("finished transactions could not be read: {error}"))
-    })?;
+    let done = done_above(core, track, &lanes, floor).await?;
     let mut book = track.book();
     for tx in done {
         let concerned =

@@ -52,10 +52,14 @@ pub(super) async fn conclude(
     {
         let mut book = track.book();
         for (id, height, hash) in due {
-            if canonical.get(&height) != Some(&hash) {
-                apply::unmine(core, &mut book, id);
-                again.push(id);
-                continue;
+            match evidence(&canonical, height, hash) {
+                Evidence::Canonical => {}
+                Evidence::Unknown => continue,
+                Evidence::Replaced => {
+                    apply::unmine(core, &mut book, id);
+                    again.push(id);
+                    continue;
+                }
             }
             let Some(open) = book.get(id) else { continue };
             let Some(receipt) = open.receipt.clone() else { continue };
@@ -76,6 +80,26 @@ pub(super) async fn conclude(
     }
     core.submit(track, again);
     Ok(())
+}
+
+/// What the chain says about a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// It is the one at its height.
+    Canonical,
+    /// Another one is.
+    Replaced,
+    /// Nothing: the endpoint has not come that far. That is no evidence against it.
+    Unknown,
+}
+
+/// Reads the evidence about a block from the canonical hashes that were found.
+pub(super) fn evidence(canonical: &BTreeMap<u64, B256>, height: u64, hash: B256) -> Evidence {
+    match canonical.get(&height) {
+        Some(found) if *found == hash => Evidence::Canonical,
+        Some(_) => Evidence::Replaced,
+        None => Evidence::Unknown,
+    }
 }
 
 /// The canonical hashes at some heights: from the window, or asked for where it does not reach.
@@ -105,4 +129,17 @@ pub(crate) async fn canonical(
         }
     }
     Ok(hashes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_that_has_not_come_that_far_is_no_evidence() {
+        let canonical = BTreeMap::from([(7, B256::repeat_byte(7))]);
+        assert_eq!(evidence(&canonical, 7, B256::repeat_byte(7)), Evidence::Canonical);
+        assert_eq!(evidence(&canonical, 7, B256::repeat_byte(8)), Evidence::Replaced);
+        assert_eq!(evidence(&canonical, 8, B256::repeat_byte(8)), Evidence::Unknown);
+    }
 }

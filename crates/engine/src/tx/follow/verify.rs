@@ -5,9 +5,9 @@ use std::sync::Arc;
 use stile_chain::{ChainError, View};
 use stile_domain::{B256, Lane, TxId};
 
-use super::{apply, finality, incomplete, take_back};
+use super::finality::{self, Evidence};
+use super::{apply, done_above, take_back};
 use crate::core::Core;
-use crate::metrics;
 use crate::tx::track::Track;
 
 /// Looks at transactions that came with a lane and are in a block according to the store: whether
@@ -18,7 +18,9 @@ pub(super) async fn adopted(
     track: &Track,
     view: &View,
 ) -> Result<(), ChainError> {
-    let lanes: Vec<Lane> = std::mem::take(&mut *track.adopted());
+    let mut lanes: Vec<Lane> = std::mem::take(&mut *track.adopted());
+    lanes.sort_unstable();
+    lanes.dedup();
     if !lanes.is_empty()
         && let Err(error) = finished(core, track, view, &lanes).await
     {
@@ -46,12 +48,18 @@ pub(super) async fn adopted(
         let mut book = track.book();
         for (id, height, hash) in unverified {
             let Some(open) = book.get_mut(id) else { continue };
-            open.unverified = false;
-            if canonical.get(&height) != Some(&hash) {
-                apply::unmine(core, &mut book, id);
-                again.push(id);
-            } else if open.untold_fork {
-                apply::forked(core, &mut book, &window, &heads, id);
+            match finality::evidence(&canonical, height, hash) {
+                // Looked at again in the next pass.
+                Evidence::Unknown => continue,
+                Evidence::Canonical if open.untold_fork => {
+                    open.unverified = false;
+                    apply::forked(core, &mut book, &window, &heads, id);
+                }
+                Evidence::Canonical => open.unverified = false,
+                Evidence::Replaced => {
+                    apply::unmine(core, &mut book, id);
+                    again.push(id);
+                }
             }
         }
         // It may be in another block by now: that is asked for before anything else.
@@ -74,10 +82,7 @@ async fn finished(
 ) -> Result<(), ChainError> {
     let tip = view.head().header.height;
     let floor = tip.saturating_sub(u64::from(core.settings.tx.reorg_window));
-    let done = core.store.done_above(track.pool.chain(), lanes, floor).await.map_err(|error| {
-        metrics::store_failed("done_above");
-        incomplete(track, &format!("finished transactions could not be read: {error}"))
-    })?;
+    let done = done_above(core, track, lanes, floor).await?;
     let heights = done.iter().filter_map(|tx| Some(tx.tx.receipt.as_ref()?.block_number));
     let canonical = finality::canonical(track, view, heights).await?;
     let mut again: Vec<TxId> = Vec::new();
@@ -85,10 +90,15 @@ async fn finished(
         let mut book = track.book();
         for tx in done {
             let Some(receipt) = tx.tx.receipt.clone() else { continue };
-            if canonical.get(&receipt.block_number) == Some(&receipt.block_hash) {
-                continue;
+            let (id, lane) = (tx.tx.id, tx.tx.lane);
+            match finality::evidence(&canonical, receipt.block_number, receipt.block_hash) {
+                Evidence::Canonical => continue,
+                Evidence::Unknown => {
+                    track.adopted().push(lane);
+                    continue;
+                }
+                Evidence::Replaced => {}
             }
-            let id = tx.tx.id;
             take_back(&mut book, tx);
             apply::unmine(core, &mut book, id);
             if let Some(open) = book.get_mut(id) {
