@@ -1,20 +1,26 @@
 //! The raw limits of a database: what the store is measured against.
 //!
-//! Rows of the same shape as the nonce ledger's, with the same indexes, are inserted by plain
-//! statements with nothing around them. What the store reaches is then a share of what the
+//! Rows of the same shape as the store's, with the same indexes, are inserted by plain statements
+//! with nothing around them. What the store reaches is then a share of what the
 //! database on this very machine can do, not a number from somewhere else.
 
+mod admission;
 mod postgres;
+mod postgres_admission;
 mod sqlite;
+mod sqlite_admission;
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+pub use admission::{AdmissionLimits, Rate, measure_admission};
 
 use crate::StoreError;
 
 /// Rows in one bulk statement.
 pub const BULK_ROWS: usize = 500;
 
-/// What a database can do at best.
+/// What a database can do at best with nonces.
 #[derive(Debug, Clone, Copy)]
 pub struct RawLimits {
     /// Durable commits of one row, one after the other on one connection, a second.
@@ -32,6 +38,20 @@ pub async fn measure(url: &str, each: Duration) -> Result<RawLimits, StoreError>
     match url.strip_prefix("sqlite://") {
         Some(path) => sqlite::measure(path.into(), each).await,
         None => postgres::measure(url, each).await,
+    }
+}
+
+/// A database file beside the given one, on the same disk.
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension("raw-limit.db")
+}
+
+/// Removes a database file with what belongs to it.
+fn remove(path: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        let _ = std::fs::remove_file(file);
     }
 }
 

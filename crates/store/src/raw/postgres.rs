@@ -10,7 +10,7 @@ use crate::StoreError;
 use crate::postgres::{PostgresOptions, connect};
 
 /// Numbers of connections tried for bulk statements.
-const CONNECTIONS: [usize; 3] = [1, 4, 16];
+pub(super) const CONNECTIONS: [usize; 3] = [1, 4, 16];
 
 const INSERT: &str = "INSERT INTO raw_limit (chain_id, signer, nonce, owner_kind, owner_id, status,
         locked_until, fencing_token, created_at, updated_at)
@@ -18,13 +18,7 @@ const INSERT: &str = "INSERT INTO raw_limit (chain_id, signer, nonce, owner_kind
     FROM unnest($2::bigint[], $3::uuid[]) AS r (nonce, owner_id)";
 
 pub(super) async fn measure(url: &str, each: Duration) -> Result<RawLimits, StoreError> {
-    let pool = connect::pool(&PostgresOptions {
-        url: url.to_owned(),
-        pool_size: CONNECTIONS[CONNECTIONS.len() - 1],
-        statement_timeout: Duration::from_secs(30),
-        lock_timeout: Duration::from_secs(30),
-        idle_in_transaction_timeout: Duration::from_secs(30),
-    })?;
+    let pool = connect(url)?;
     let client = get(&pool).await?;
     let create =
         "DROP TABLE IF EXISTS raw_limit; CREATE TABLE raw_limit (LIKE nonce INCLUDING ALL)";
@@ -43,7 +37,18 @@ pub(super) async fn measure(url: &str, each: Duration) -> Result<RawLimits, Stor
     Ok(RawLimits { single_row_commits, bulk_rows, bulk_connections })
 }
 
-async fn get(pool: &Pool) -> Result<deadpool_postgres::Object, StoreError> {
+/// As many connections as are tried.
+pub(super) fn connect(url: &str) -> Result<Pool, StoreError> {
+    connect::pool(&PostgresOptions {
+        url: url.to_owned(),
+        pool_size: CONNECTIONS[CONNECTIONS.len() - 1],
+        statement_timeout: Duration::from_secs(30),
+        lock_timeout: Duration::from_secs(30),
+        idle_in_transaction_timeout: Duration::from_secs(30),
+    })
+}
+
+pub(super) async fn get(pool: &Pool) -> Result<deadpool_postgres::Object, StoreError> {
     pool.get().await.map_err(|e| StoreError::Unavailable(e.to_string()))
 }
 

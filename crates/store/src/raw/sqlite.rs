@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
-use super::{BULK_ROWS, Meter, RawLimits};
+use super::{BULK_ROWS, Meter, RawLimits, beside, remove};
 use crate::{StoreError, sqlite};
 
 const INSERT: &str = "INSERT INTO raw_limit (chain_id, signer, nonce, owner_kind, owner_id, status,
@@ -17,24 +17,20 @@ const INSERT: &str = "INSERT INTO raw_limit (chain_id, signer, nonce, owner_kind
 /// so one connection is all there is to try.
 pub(super) async fn measure(path: PathBuf, each: Duration) -> Result<RawLimits, StoreError> {
     let measured = tokio::task::spawn_blocking(move || {
-        let beside = path.with_extension("raw-limit.db");
-        let limits = rates(&path, &beside, each);
-        for suffix in ["", "-wal", "-shm"] {
-            let mut file = beside.clone().into_os_string();
-            file.push(suffix);
-            let _ = std::fs::remove_file(file);
-        }
+        let place = beside(&path);
+        let limits = rates(&path, &place, each);
+        remove(&place);
         limits
     });
     measured.await.map_err(|e| StoreError::Internal(e.to_string()))?
 }
 
-fn rates(path: &Path, beside: &Path, each: Duration) -> Result<RawLimits, StoreError> {
+fn rates(path: &Path, place: &Path, each: Duration) -> Result<RawLimits, StoreError> {
     let shape: Vec<String> = sqlite::connect(path)?
         .prepare("SELECT sql FROM sqlite_schema WHERE tbl_name = 'nonce' AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC")?
         .query_map([], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    let connection = sqlite::connect(beside)?;
+    let connection = sqlite::connect(place)?;
     for statement in shape {
         connection.execute_batch(
             &statement.replace(" nonce (", " raw_limit (").replace("ON nonce", "ON raw_limit"),

@@ -13,7 +13,8 @@ use stile_server::{App, Directory, Server};
 use stile_store::raw::{self, RawLimits};
 
 use super::Failure;
-use super::load::{self, Caller, Seen};
+use super::http::Connection;
+use super::load::{self, Caller, Got, Seen};
 use super::stores::{Databases, StoreKind};
 use super::table::{Line, Raw, Report};
 use crate::cli::run::recorder;
@@ -168,11 +169,14 @@ async fn start(url: &str, mode: Mode) -> Result<Node, Failure> {
     Ok(Node::start(settings, store, Arc::new(Chains::default())).await?)
 }
 
-struct InProcess(NonceComponent);
+struct InProcess {
+    nonces: NonceComponent,
+    lane: Lane,
+}
 
 impl Caller for InProcess {
-    async fn call(&self, lane: Lane) -> bool {
-        self.0.allocate(lane).await.is_ok()
+    async fn call(&mut self) -> Got {
+        Got::one(self.nonces.allocate(self.lane).await.is_ok())
     }
 }
 
@@ -182,21 +186,20 @@ async fn in_process(
     callers: usize,
     each: Duration,
 ) -> Result<Seen, Failure> {
-    load::run(Arc::new(InProcess(node.nonces().clone())), lanes, callers, each).await
+    let spread = lanes.iter().cycle().take(callers);
+    let callers = spread.map(|lane| InProcess { nonces: node.nonces().clone(), lane: *lane });
+    load::run(callers.collect(), each).await
 }
 
 struct OverHttp {
-    client: reqwest::Client,
-    base: String,
+    connection: Connection,
+    path: String,
 }
 
 impl Caller for OverHttp {
-    async fn call(&self, lane: Lane) -> bool {
-        let url = format!("{}/api/v1/nonces/{}/allocate", self.base, lane.signer);
-        match self.client.post(url).send().await {
-            Ok(answer) => answer.status().is_success() && answer.bytes().await.is_ok(),
-            Err(_) => false,
-        }
+    async fn call(&mut self) -> Got {
+        let answer = self.connection.post(&self.path, String::new()).await;
+        Got::one(answer.is_ok_and(|(status, _)| status.is_success()))
     }
 }
 
@@ -213,9 +216,13 @@ async fn over_http(
         prometheus: prometheus.clone(),
     };
     let server = Server::start(([127, 0, 0, 1], 0).into(), app).await?;
-    let client = reqwest::Client::builder().pool_max_idle_per_host(callers).build()?;
-    let caller = OverHttp { client, base: format!("http://{}", server.address()) };
-    let seen = load::run(Arc::new(caller), lanes, callers, each).await?;
+    let mut connected = Vec::new();
+    for lane in lanes.iter().cycle().take(callers) {
+        let connection = Connection::open(server.address()).await?;
+        let path = format!("/api/v1/nonces/{}/allocate", lane.signer);
+        connected.push(OverHttp { connection, path });
+    }
+    let seen = load::run(connected, each).await?;
     server.stop(Duration::from_secs(1)).await;
     Ok(seen)
 }

@@ -1,73 +1,81 @@
 //! A closed loop of callers: each asks again as soon as it has its answer.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use stile_domain::Lane;
 
 use super::Failure;
 
 /// What callers saw.
 #[derive(Debug)]
 pub(super) struct Seen {
+    /// Granted a second. A call may ask for many.
     pub(super) per_second: f64,
+    /// How long a call took.
     pub(super) p50: Duration,
     pub(super) p99: Duration,
     pub(super) failed: u64,
 }
 
-/// One call for a lane's nonce; `false` if it was refused.
-pub(super) trait Caller: Send + Sync + 'static {
-    fn call(&self, lane: Lane) -> impl Future<Output = bool> + Send;
+/// What one call brought.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Got {
+    pub(super) granted: u64,
+    pub(super) refused: u64,
 }
 
-/// Lets `callers` run, and after a warm-up counts the answers they get for as long as `measured`.
-/// Callers are spread evenly over the lanes.
-pub(super) async fn run(
-    caller: Arc<impl Caller>,
-    lanes: &[Lane],
-    callers: usize,
-    measured: Duration,
-) -> Result<Seen, Failure> {
+impl Got {
+    /// The answer to a call that asks for one.
+    pub(super) fn one(granted: bool) -> Self {
+        Self { granted: granted.into(), refused: (!granted).into() }
+    }
+}
+
+/// One who calls.
+pub(super) trait Caller: Send + 'static {
+    fn call(&mut self) -> impl Future<Output = Got> + Send;
+}
+
+/// Lets the callers run, and after a warm-up counts the answers they get for as long as `measured`.
+pub(super) async fn run(callers: Vec<impl Caller>, measured: Duration) -> Result<Seen, Failure> {
     let warm_up = measured / 4;
     let begin = Instant::now() + warm_up;
     let end = begin + measured;
-    let tasks: Vec<_> = (0..callers)
-        .map(|place| {
-            let (caller, lane) = (Arc::clone(&caller), lanes[place % lanes.len()]);
+    let tasks: Vec<_> = callers
+        .into_iter()
+        .map(|mut caller| {
             tokio::spawn(async move {
-                let mut latencies = Histogram::<u64>::new(3)?;
-                let mut failed = 0;
+                let (mut latencies, mut all) = (Histogram::<u64>::new(3)?, Got::default());
                 loop {
                     let asked = Instant::now();
                     if asked >= end {
-                        return Ok::<_, Failure>((latencies, failed));
+                        return Ok::<_, Failure>((latencies, all));
                     }
-                    let got = caller.call(lane).await;
+                    let got = caller.call().await;
                     let answered = Instant::now();
-                    match ((begin..end).contains(&answered), got) {
-                        (false, _) => {}
-                        (true, true) => {
+                    if (begin..end).contains(&answered) {
+                        all.granted += got.granted;
+                        all.refused += got.refused;
+                        if got.granted > 0 {
                             latencies.record((answered - asked).as_micros() as u64)?;
                         }
-                        (true, false) => failed += 1,
                     }
                 }
             })
         })
         .collect();
-    let (mut latencies, mut failed) = (Histogram::<u64>::new(3)?, 0);
+    let (mut latencies, mut all) = (Histogram::<u64>::new(3)?, Got::default());
     for task in tasks {
-        let (seen, refused) = task.await??;
+        let (seen, got) = task.await??;
         latencies.add(seen)?;
-        failed += refused;
+        all.granted += got.granted;
+        all.refused += got.refused;
     }
     let quantile = |q| Duration::from_micros(latencies.value_at_quantile(q));
     Ok(Seen {
-        per_second: latencies.len() as f64 / measured.as_secs_f64(),
+        per_second: all.granted as f64 / measured.as_secs_f64(),
         p50: quantile(0.5),
         p99: quantile(0.99),
-        failed,
+        failed: all.refused,
     })
 }

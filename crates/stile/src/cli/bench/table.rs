@@ -89,13 +89,13 @@ impl Report {
     }
 }
 
-fn plain(header: &[&str]) -> Table {
+pub(super) fn plain(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::ASCII_MARKDOWN).set_header(header);
     table
 }
 
-fn align(table: &mut Table, columns: std::ops::Range<usize>) {
+pub(super) fn align(table: &mut Table, columns: std::ops::Range<usize>) {
     for column in columns {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -104,7 +104,7 @@ fn align(table: &mut Table, columns: std::ops::Range<usize>) {
 }
 
 /// 12345.6 as `12,346`.
-fn thousands(number: f64) -> String {
+pub(super) fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {

@@ -1,0 +1,289 @@
+//! `stile bench tx`.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `site` | a chain and a node as a process of its own |
+//! | `chain` | the chain, and its raw limit |
+//! | `callers` | those who hand transactions over |
+//! | `report` | the results, for people and for programs |
+
+mod callers;
+mod chain;
+mod report;
+mod site;
+
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use stile_store::raw;
+
+use self::callers::Sender;
+use self::chain::{Blocks, Chain};
+use self::report::{Accepted, Footprint, Landed, RawChain, RawStore, Report};
+use self::site::Site;
+use super::Failure;
+use super::load::{self, Caller};
+use super::stores::{Databases, StoreKind};
+
+/// Whom all transfers go to: an account without code.
+const RECEIVER: &str = "0x000000000000000000000000000000000000dEaD";
+
+/// Enough for everything a figure hands over to get its nonce at once.
+const OPEN_WINDOW: &str = "lane.max_in_flight = 1000000";
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct TxArgs {
+    /// Which stores to measure.
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["sqlite", "postgres"])]
+    stores: Vec<StoreKind>,
+    /// A PostgreSQL database to use instead of a private server. It must be empty.
+    #[arg(long, value_name = "URL")]
+    postgres_url: Option<String>,
+    /// Numbers of signers, 10 at most.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 10])]
+    signers: Vec<usize>,
+    /// Numbers of callers at one time.
+    #[arg(long, value_delimiter = ',', default_values_t = [32, 256])]
+    callers: Vec<usize>,
+    /// Which calls to measure.
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["one", "batch"])]
+    calls: Vec<Call>,
+    /// Transactions in a batch call.
+    #[arg(long, default_value_t = 100, value_name = "COUNT")]
+    batch: usize,
+    /// Transactions that are followed until the last is mined; 0 to leave that out.
+    #[arg(long, default_value_t = 1000, value_name = "COUNT")]
+    land: usize,
+    /// Transactions in flight when memory is measured; 0 to leave that out.
+    #[arg(long, default_value_t = 10_000, value_name = "COUNT")]
+    in_flight: usize,
+    /// Seconds for each figure.
+    #[arg(long, default_value_t = 4)]
+    seconds: u64,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Call {
+    One,
+    Batch,
+}
+
+/// What a lane may have in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Window {
+    /// As configured by default: what is beyond it waits for its nonce.
+    Default,
+    /// Every transaction gets its nonce, its signature and its answer in one go.
+    Open,
+}
+
+impl Window {
+    const ALL: [Self; 2] = [Self::Default, Self::Open];
+
+    fn settings(self) -> &'static str {
+        match self {
+            Self::Default => "",
+            Self::Open => OPEN_WINDOW,
+        }
+    }
+}
+
+pub(super) async fn run(args: TxArgs) -> Result<(), Failure> {
+    let bench = Bench::new(args)?;
+    let report = bench.run().await?;
+    bench.bar.finish_and_clear();
+    if bench.args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        println!("{}", report.tables());
+    }
+    Ok(())
+}
+
+struct Bench {
+    args: TxArgs,
+    each: Duration,
+    bar: ProgressBar,
+}
+
+impl Bench {
+    fn new(args: TxArgs) -> Result<Self, Failure> {
+        if args.signers.iter().any(|signers| !(1..=10).contains(signers)) {
+            return Err(
+                "--signers: the chain funds 10 accounts, so give numbers from 1 to 10".into()
+            );
+        }
+        let each_store = 2
+            + Window::ALL.len() * args.signers.len() * args.callers.len() * args.calls.len()
+            + if args.land > 0 { args.signers.len() } else { 0 }
+            + usize::from(args.in_flight > 0);
+        let bar = ProgressBar::new((args.stores.len() * each_store) as u64)
+            .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})")?);
+        Ok(Self { each: Duration::from_secs(args.seconds.max(1)), args, bar })
+    }
+
+    async fn run(&self) -> Result<Report, Failure> {
+        let mut report = Report::default();
+        for kind in self.args.stores.iter().copied() {
+            let databases = Databases::start(kind, self.args.postgres_url.as_deref()).await?;
+            self.store(kind, &databases, &mut report).await?;
+        }
+        Ok(report)
+    }
+
+    async fn store(
+        &self,
+        kind: StoreKind,
+        databases: &Databases,
+        report: &mut Report,
+    ) -> Result<(), Failure> {
+        let store = kind.name();
+        self.step(format!("{store}: raw limits"));
+        let limits = raw::measure_admission(&databases.fresh("raw").await?, self.each).await?;
+        report.raw_store.push(RawStore::new(store, &limits));
+        self.bar.inc(1);
+        for window in Window::ALL {
+            for signers in self.args.signers.iter().copied() {
+                for (call, callers) in self.ways() {
+                    let limit = match window {
+                        Window::Default => limits.waiting.per_second,
+                        Window::Open => limits.bound.per_second,
+                    };
+                    let name = format!("{window:?}-{signers}-{call:?}-{callers}");
+                    self.step(format!("{store}: {name}"));
+                    let url = databases.fresh(&name).await?;
+                    let mut line =
+                        self.accepted(&url, window, signers, call, callers, limit).await?;
+                    line.store = store;
+                    report.accepted.push(line);
+                    self.bar.inc(1);
+                }
+            }
+        }
+        if self.args.land > 0 {
+            for signers in self.args.signers.iter().copied() {
+                self.step(format!("{store}: {} mined, {signers} signers", self.args.land));
+                let url = databases.fresh(&format!("land-{signers}")).await?;
+                let raw = Chain::start(Blocks::EverySecond).await?;
+                let raw = raw.raw(signers, self.args.land).await?;
+                report.raw_chain.push(RawChain::new(store, signers, self.args.land, raw));
+                report.landed.push(self.landed(store, &url, signers, raw.mined).await?);
+                self.bar.inc(1);
+            }
+        }
+        if self.args.in_flight > 0 {
+            self.step(format!("{store}: {} in flight", self.args.in_flight));
+            let url = databases.fresh("in-flight").await?;
+            report.footprint.push(self.footprint(store, &url).await?);
+            self.bar.inc(1);
+        }
+        Ok(())
+    }
+
+    fn step(&self, message: String) {
+        self.bar.set_message(message);
+        self.bar.tick();
+    }
+
+    fn ways(&self) -> impl Iterator<Item = (Call, usize)> + '_ {
+        self.args
+            .calls
+            .iter()
+            .flat_map(|call| self.args.callers.iter().map(move |callers| (*call, *callers)))
+    }
+
+    async fn accepted(
+        &self,
+        url: &str,
+        window: Window,
+        signers: usize,
+        call: Call,
+        callers: usize,
+        limit: f64,
+    ) -> Result<Accepted, Failure> {
+        let chain = Chain::start(Blocks::EverySecond).await?;
+        let site = Site::start(url, chain, signers, window.settings()).await?;
+        let batch = (call == Call::Batch).then_some(self.args.batch);
+        let seen = load::run(Sender::many(&site, callers, batch).await?, self.each).await?;
+        let (bound, waiting) = (site.sum("nextNonce").await?, site.sum("queued").await?);
+        Ok(Accepted {
+            store: "",
+            call: if batch.is_some() { "batch" } else { "one by one" },
+            signers,
+            callers,
+            per_second: seen.per_second,
+            p50_ms: seen.p50.as_secs_f64() * 1e3,
+            p99_ms: seen.p99.as_secs_f64() * 1e3,
+            refused: seen.failed,
+            with_nonce: bound as f64 / (bound + waiting).max(1) as f64,
+            share_of_raw: seen.per_second / limit,
+        })
+    }
+
+    /// From the first call until the chain has the last one in a block.
+    async fn landed(
+        &self,
+        store: &'static str,
+        url: &str,
+        signers: usize,
+        raw: Duration,
+    ) -> Result<Landed, Failure> {
+        let chain = Chain::start(Blocks::EverySecond).await?;
+        let site = Site::start(url, chain, signers, "").await?;
+        let count = self.args.land;
+        let senders = Sender::many(&site, 32.min(count), None).await?;
+        let begun = Instant::now();
+        hand_over(senders, count).await?;
+        let accepted = begun.elapsed();
+        site.chain.mined(&site.signers, count as u64).await?;
+        let mined = begun.elapsed();
+        Ok(Landed {
+            store,
+            signers,
+            count,
+            accepted_seconds: accepted.as_secs_f64(),
+            mined_seconds: mined.as_secs_f64(),
+            times_raw: mined.as_secs_f64() / raw.as_secs_f64(),
+        })
+    }
+
+    /// Start and memory.
+    async fn footprint(&self, store: &'static str, url: &str) -> Result<Footprint, Failure> {
+        let chain = Chain::start(Blocks::Never).await?;
+        let site = Site::start(url, chain, 1, OPEN_WINDOW).await?;
+        let idle = site.resident()?;
+        let count = self.args.in_flight;
+        hand_over(Sender::many(&site, 4, Some(self.args.batch)).await?, count).await?;
+        while site.sum("inFlight").await? < count as u64 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(Footprint {
+            store,
+            ready_ms: site.ready_after.as_secs_f64() * 1e3,
+            idle_megabytes: idle as f64 / 1e6,
+            in_flight: count,
+            resident_megabytes: site.resident()? as f64 / 1e6,
+        })
+    }
+}
+
+/// Hands over so many, and fails if one is refused.
+async fn hand_over(senders: Vec<Sender>, count: usize) -> Result<(), Failure> {
+    let left = std::sync::atomic::AtomicUsize::new(0);
+    let handing = senders.into_iter().map(async |mut sender| {
+        let step = sender.size();
+        while left.fetch_add(step, std::sync::atomic::Ordering::Relaxed) < count {
+            let got = sender.call().await;
+            if got.refused > 0 {
+                return Err(Failure::from("a transaction was refused"));
+            }
+        }
+        Ok(())
+    });
+    futures::future::try_join_all(handing).await?;
+    Ok(())
+}
