@@ -78,6 +78,28 @@ impl NewTx {
             confirmed_at: None,
         }
     }
+
+    /// The transaction as it stands in the database once it has been accepted and bound in one
+    /// commit.
+    pub(crate) fn bound(
+        &self,
+        position: u64,
+        now: Timestamp,
+        nonce: Nonce,
+        attempt: &NewAttempt,
+        resubmit_at: Option<Timestamp>,
+    ) -> Result<Tx, StoreError> {
+        Ok(Tx {
+            // The attempt says, if it was not known before.
+            gas_limit: self.gas_limit.or(Some(attempt.gas_limit)),
+            nonce: Some(nonce),
+            standing: bound_standing()?,
+            tx_hash: Some(attempt.hash),
+            events: 2,
+            next_resubmit_at: resubmit_at,
+            ..self.accepted(position, now)
+        })
+    }
 }
 
 impl BindTx {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use stile_chain::TxSigner;
 use stile_domain::{Fees, Lane, Planner, TxId};
 use stile_store::{
     Acceptance, Acquisition, BindTx, Bindable, NewTx, Refusal, StoreError, Tx, TxBinding,
@@ -68,12 +69,32 @@ pub(crate) async fn admit(core: &Arc<Core>, calls: Vec<SendCall>) {
 }
 
 async fn admit_lane(core: &Arc<Core>, lane: Lane, mut calls: Vec<SendCall>) {
+    let slot = core.lanes.slot(lane);
     while !calls.is_empty() {
+        let can = binder(core, &slot);
+        let Some((track, signer)) = can else {
+            // Acceptance finds by itself what was asked before.
+            accept(core, lane, calls).await;
+            return bind::wake(core, &slot);
+        };
         let Some(fresh) = unanswered(core, lane, calls).await else { return };
         let (round, later) = each_once(fresh);
-        admit_round(core, lane, round).await;
+        let left = at_once(core, &slot, track, signer, round).await;
+        if !left.is_empty() {
+            accept(core, lane, left).await;
+            bind::wake(core, &slot);
+        }
         calls = later;
     }
+}
+
+/// Who signs and sends for a lane in the commit that accepts, if that may be: nothing older waits,
+/// and the key is in this process.
+fn binder<'c>(core: &'c Core, slot: &Slot) -> Option<(&'c Arc<Track>, &'c Arc<dyn TxSigner>)> {
+    let lane = slot.lane();
+    let signer = core.signers.get(&lane.signer).filter(|signer| signer.is_local())?;
+    let track = core.tracks.get(lane.chain)?;
+    (!slot.has_waiting()).then_some((track, signer))
 }
 
 /// Answers what was asked before. `None` if nothing is left, because the store does not say.
@@ -126,33 +147,19 @@ fn each_once(calls: Vec<SendCall>) -> (Vec<SendCall>, Vec<SendCall>) {
     calls.into_iter().partition(|call| call.key().is_none_or(|key| seen.insert(key)))
 }
 
-async fn admit_round(core: &Arc<Core>, lane: Lane, calls: Vec<SendCall>) {
-    if calls.is_empty() {
-        return;
-    }
-    let slot = core.lanes.slot(lane);
-    let left = match core.tracks.get(lane.chain) {
-        Some(track) => at_once(core, &slot, track, calls).await,
-        None => calls,
-    };
-    if left.is_empty() {
-        return;
-    }
-    accept(core, left).await;
-    bind::wake(core, &slot);
-}
-
 /// Gives nonces to calls in the same commit, where that is allowed. Answers with those that must
 /// wait for theirs.
 async fn at_once(
     core: &Arc<Core>,
     slot: &Arc<Slot>,
     track: &Arc<Track>,
+    signer: &Arc<dyn TxSigner>,
     calls: Vec<SendCall>,
 ) -> Vec<SendCall> {
+    if calls.is_empty() {
+        return calls;
+    }
     let lane = slot.lane();
-    let local = core.signers.get(&lane.signer).filter(|signer| signer.is_local()).cloned();
-    let Some(signer) = local else { return calls };
     let mut work = slot.work.lock().await;
     if slot.has_waiting() || !ready(core, slot, &mut work).await {
         return calls;
@@ -174,7 +181,7 @@ async fn at_once(
     };
     let Some(plan) = plan else { return calls };
     let nonces: Vec<_> = plan.nonces().collect();
-    let (attempts, failed) = sign::sign(&signer, lane, &nonces, &to_sign).await;
+    let (attempts, failed) = sign::sign(signer, lane, &nonces, &to_sign).await;
     if let Some(error) = failed {
         warn!(signer = %lane.signer, %error, "could not sign");
         work.forget();
@@ -321,8 +328,7 @@ async fn answer_written(
 }
 
 /// Accepts without a nonce.
-async fn accept(core: &Arc<Core>, calls: Vec<SendCall>) {
-    let Some(lane) = calls.first().map(|call| call.new.lane) else { return };
+async fn accept(core: &Arc<Core>, lane: Lane, calls: Vec<SendCall>) {
     let new: Vec<NewTx> = calls.iter().map(|call| call.new.clone()).collect();
     let slot = core.lanes.slot(lane);
     slot.set_waiting(true);

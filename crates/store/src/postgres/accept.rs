@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use stile_domain::{EventKind, NodeId, Standing, Timestamp, TxId};
+use stile_domain::{EventKind, Lane, NodeId, Standing, Timestamp, TxId};
 use tokio_postgres::types::Type;
 
+use super::gather::Together;
 use super::session::Sessions;
 use super::tx_rows::{self, NewTxColumns};
 use crate::{Acceptance, NewTx, StoreError, Tx};
@@ -12,7 +13,30 @@ use crate::{Acceptance, NewTx, StoreError, Tx};
 /// How often a request id that is taken, and then free when it is looked up, is tried again.
 const ROUNDS: usize = 5;
 
-pub(super) async fn accept(
+/// Acceptance by this node.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Accept {
+    pub(super) node: NodeId,
+}
+
+impl Together for Accept {
+    type Part = NewTx;
+    type Answer = Acceptance;
+
+    fn alone(_: &NewTx) -> Option<Lane> {
+        None
+    }
+
+    fn rows(_: &NewTx) -> usize {
+        1
+    }
+
+    async fn run(&self, sessions: &Sessions, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError> {
+        accept(sessions, &self.node, txs).await
+    }
+}
+
+async fn accept(
     sessions: &Sessions,
     node: &NodeId,
     txs: &[NewTx],

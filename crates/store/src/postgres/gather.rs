@@ -5,6 +5,7 @@
 //! the fewer transactions it needs for each row. With nobody waiting a call has its turn at once.
 
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stile_domain::Lane;
@@ -21,31 +22,70 @@ const TURNS: usize = 4;
 /// Rows of what is asked for in one transaction at most.
 const ROWS: usize = 2000;
 
-type Answer<W> = Result<Vec<Result<<W as LaneWork>::Answer, Refusal>>, StoreError>;
+/// What can be done for several callers in one transaction. The value itself is the terms: only
+/// what is asked for on the same terms goes together.
+pub(super) trait Together: Debug + Clone + PartialEq + Send + Sync {
+    /// One of the things asked for.
+    type Part: Debug + Clone + Send + Sync;
+    /// What is answered to it.
+    type Answer: Debug + Send;
+
+    /// The lane of which no two parts may meet in one transaction, where there is such a rule.
+    fn alone(part: &Self::Part) -> Option<Lane>;
+
+    /// How much there is to write.
+    fn rows(part: &Self::Part) -> usize;
+
+    /// Does it for all parts, with an answer for each.
+    fn run(
+        &self,
+        sessions: &Sessions,
+        parts: &[Self::Part],
+    ) -> impl Future<Output = Answers<Self>> + Send;
+}
+
+type Answers<W> = Result<Vec<<W as Together>::Answer>, StoreError>;
+
+impl<W: LaneWork> Together for W {
+    type Part = W::Part;
+    type Answer = Result<W::Answer, Refusal>;
+
+    fn alone(part: &W::Part) -> Option<Lane> {
+        Some(W::lane(part))
+    }
+
+    fn rows(part: &W::Part) -> usize {
+        W::rows(part)
+    }
+
+    async fn run(&self, sessions: &Sessions, parts: &[W::Part]) -> Answers<Self> {
+        lane_by_lane(sessions, self, parts).await
+    }
+}
 
 /// Calls of one kind.
 #[derive(Debug)]
-pub(super) struct Gather<W: LaneWork> {
+pub(super) struct Gather<W: Together> {
     waiting: Mutex<Vec<Call<W>>>,
     turns: Semaphore,
 }
 
 /// One call that waits.
 #[derive(Debug)]
-struct Call<W: LaneWork> {
+struct Call<W: Together> {
     id: Uuid,
     work: W,
     parts: Vec<W::Part>,
-    reply: oneshot::Sender<Answer<W>>,
+    reply: oneshot::Sender<Answers<W>>,
 }
 
-impl<W: LaneWork> Gather<W> {
+impl<W: Together> Gather<W> {
     pub(super) fn new() -> Self {
         Self { waiting: Mutex::default(), turns: Semaphore::new(TURNS) }
     }
 
     /// Waits for a turn or for somebody who takes this along, whichever comes first.
-    pub(super) async fn run(&self, sessions: &Sessions, work: W, parts: &[W::Part]) -> Answer<W> {
+    pub(super) async fn run(&self, sessions: &Sessions, work: W, parts: &[W::Part]) -> Answers<W> {
         let (reply, mut answer) = oneshot::channel();
         let id = Uuid::now_v7();
         self.waiting().push(Call { id, work, parts: parts.to_vec(), reply });
@@ -82,13 +122,14 @@ impl<W: LaneWork> Gather<W> {
         let (mut lanes, mut rows): (HashSet<Lane>, usize) = (HashSet::new(), 0);
         let group = waiting
             .extract_if(.., |call| {
-                let count: usize = call.parts.iter().map(W::rows).sum();
+                let count: usize = call.parts.iter().map(<W as Together>::rows).sum();
                 let fits = rows == 0 || rows + count <= ROWS;
                 let alike = call.work == terms;
-                let apart = call.parts.iter().all(|part| !lanes.contains(&W::lane(part)));
+                let mut own = call.parts.iter().filter_map(W::alone);
+                let apart = own.all(|lane| !lanes.contains(&lane));
                 let goes = fits && alike && apart;
                 // What stays keeps its place: nothing of its lanes may overtake it.
-                lanes.extend(call.parts.iter().map(W::lane));
+                lanes.extend(call.parts.iter().filter_map(W::alone));
                 rows += if goes { count } else { 0 };
                 goes
             })
@@ -97,23 +138,32 @@ impl<W: LaneWork> Gather<W> {
     }
 }
 
-async fn commit<W: LaneWork>(sessions: &Sessions, calls: Vec<Call<W>>) {
+async fn commit<W: Together>(sessions: &Sessions, mut calls: Vec<Call<W>>) {
     let Some(work) = calls.first().map(|call| call.work.clone()) else { return };
-    let (parts, replies): (Vec<Vec<W::Part>>, Vec<_>) =
-        calls.into_iter().map(|call| (call.parts, call.reply)).unzip();
+    // The answers leave with the calls, so the parts can.
+    let parts = calls.iter_mut().map(|call| std::mem::take(&mut call.parts));
+    let parts: Vec<Vec<W::Part>> = parts.collect();
     let counts: Vec<usize> = parts.iter().map(Vec::len).collect();
     let merged: Vec<W::Part> = parts.into_iter().flatten().collect();
     // A caller that is gone does not undo a commit, so nobody minds an answer that finds nobody.
-    match lane_by_lane(sessions, &work, &merged).await {
+    match work.run(sessions, &merged).await {
         Ok(answers) => {
             let mut answers = answers.into_iter();
-            for (reply, count) in replies.into_iter().zip(counts) {
-                let _ = reply.send(Ok(answers.by_ref().take(count).collect()));
+            for (call, count) in calls.into_iter().zip(counts) {
+                let _ = call.reply.send(Ok(answers.by_ref().take(count).collect()));
+            }
+        }
+        // Something that one of them asked for cannot be written; the others are not to suffer.
+        Err(StoreError::Constraint(_) | StoreError::Internal(_)) if calls.len() > 1 => {
+            let mut merged = merged.into_iter();
+            for (call, count) in calls.into_iter().zip(counts) {
+                let parts: Vec<W::Part> = merged.by_ref().take(count).collect();
+                let _ = call.reply.send(work.run(sessions, &parts).await);
             }
         }
         Err(error) => {
-            for reply in replies {
-                let _ = reply.send(Err(error.clone()));
+            for call in calls {
+                let _ = call.reply.send(Err(error.clone()));
             }
         }
     }

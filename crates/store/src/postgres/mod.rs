@@ -16,6 +16,7 @@
 //! | `rows` | rows to values and back |
 //! | `tx_store` | the part of the trait that is about transactions |
 //! | `accept` | transactions taken in |
+//! | `by_request` | transactions by their callers' names |
 //! | `bind_txs` | transactions that get their nonces |
 //! | `record` | what happened to them |
 //! | `headers` | which blocks are canonical |
@@ -26,6 +27,7 @@
 mod accept;
 mod bind;
 mod bind_txs;
+mod by_request;
 pub(crate) mod connect;
 mod fence;
 mod gather;
@@ -59,6 +61,8 @@ pub use connect::PostgresOptions;
 pub struct PostgresStore {
     sessions: session::Sessions,
     bindings: gather::Gather<bind::Bind>,
+    acceptances: gather::Gather<accept::Accept>,
+    requests: gather::Gather<by_request::ByRequest>,
     tx_bindings: gather::Gather<bind_txs::BindTxs>,
     records: gather::Gather<record::Record>,
 }
@@ -69,6 +73,8 @@ impl PostgresStore {
         Ok(Self {
             sessions: session::Sessions::new(options)?,
             bindings: gather::Gather::new(),
+            acceptances: gather::Gather::new(),
+            requests: gather::Gather::new(),
             tx_bindings: gather::Gather::new(),
             records: gather::Gather::new(),
         })

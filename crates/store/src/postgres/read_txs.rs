@@ -25,30 +25,6 @@ pub(super) async fn txs(sessions: &Sessions, ids: &[TxId]) -> Result<Vec<Option<
     Ok(in_order(ids, &tx_rows::by_id(&found)?))
 }
 
-pub(super) async fn txs_by_request(
-    sessions: &Sessions,
-    tenant: &str,
-    lane: Lane,
-    request_ids: &[String],
-) -> Result<Vec<Option<Tx>>, StoreError> {
-    let found = sessions
-        .read(
-            include_str!("sql/txs_by_request.sql"),
-            &[
-                (&tenant, Type::TEXT),
-                (&rows::chain(lane), Type::INT8),
-                (&lane.signer.as_slice(), Type::BYTEA),
-                (&request_ids, Type::TEXT_ARRAY),
-            ],
-        )
-        .await?;
-    let found: Vec<Tx> = found.iter().map(tx_rows::tx).collect::<Result<_, _>>()?;
-    let by_request: HashMap<Option<&str>, &Tx> =
-        found.iter().map(|tx| (tx.request_id.as_deref(), tx)).collect();
-    let wanted = request_ids.iter().map(|id| by_request.get(&Some(id.as_str())));
-    Ok(wanted.map(|tx| tx.map(|tx| (*tx).clone())).collect())
-}
-
 pub(super) async fn read_back(
     sessions: &Sessions,
     lane: Lane,

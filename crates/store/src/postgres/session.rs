@@ -34,10 +34,12 @@ impl Sessions {
         let pool = connect::pool(&options)?;
         // Settings are local to the transaction, because a pooler may hand the connection to
         // somebody else after it. Every statement of ours finds its rows by key; without the hint
-        // a plan made while the tables were empty would scan them when they are not.
+        // a plan made while the tables were empty would scan them when they are not. So one plan
+        // does for all values, and making a new one each time would cost more than a small batch.
         let begin = format!(
             "BEGIN; SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {}; \
-             SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL enable_seqscan = off",
+             SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL enable_seqscan = off; \
+             SET LOCAL plan_cache_mode = force_generic_plan",
             options.statement_timeout.as_millis(),
             options.lock_timeout.as_millis(),
             options.idle_in_transaction_timeout.as_millis(),
@@ -84,6 +86,19 @@ impl Sessions {
             Ok(rows)
         })
         .await
+    }
+
+    /// A read of the hot path, by a plan that is made once.
+    pub(super) async fn read_often(
+        &self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.write(sql, params).await.map_err(|error| match error {
+            // There was nothing to commit.
+            StoreError::CommitUnknown(text) => StoreError::Unavailable(text),
+            error => error,
+        })
     }
 
     /// Runs one read outside any transaction. It is planned anew each time, because what is open

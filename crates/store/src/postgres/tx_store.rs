@@ -5,9 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
 
+use super::accept::Accept;
 use super::bind_txs::BindTxs;
+use super::by_request::{ByRequest, Name};
 use super::record::Record;
-use super::{PostgresStore, accept, headers, read_txs};
+use super::{PostgresStore, headers, read_txs};
 use crate::{
     Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
     StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
@@ -16,7 +18,8 @@ use crate::{
 #[async_trait]
 impl TxStore for PostgresStore {
     async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError> {
-        accept::accept(&self.sessions, node, txs).await
+        let work = Accept { node: node.clone() };
+        self.acceptances.run(&self.sessions, work, txs).await
     }
 
     async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {
@@ -54,7 +57,9 @@ impl TxStore for PostgresStore {
         lane: Lane,
         request_ids: &[String],
     ) -> Result<Vec<Option<Tx>>, StoreError> {
-        read_txs::txs_by_request(&self.sessions, tenant, lane, request_ids).await
+        let name = |id: &String| Name { tenant: tenant.to_owned(), lane, request_id: id.clone() };
+        let names: Vec<Name> = request_ids.iter().map(name).collect();
+        self.requests.run(&self.sessions, ByRequest, &names).await
     }
 
     async fn read_back_txs(&self, lane: Lane, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {

@@ -11,9 +11,9 @@ use super::events::Entry;
 use super::fence::{Fenced, fence};
 use super::tx_rows::{self, json};
 use super::writer::in_savepoint;
-use super::{accept, read_txs, rows};
-use crate::tx_columns::{bound_data, bound_standing, fees_json};
-use crate::{Advance, BindTx, Bindable, Refusal, StoreError, Tx, TxBinding};
+use super::{accept, rows};
+use crate::tx_columns::{bound_data, bound_standing, fees_json, finality_text};
+use crate::{Advance, BindTx, Bindable, NewAttempt, NewTx, Refusal, StoreError, Tx, TxBinding};
 
 /// All of a lane's part or none of it.
 pub(super) fn bind(
@@ -139,7 +139,8 @@ impl Fenced<'_> {
         Ok(())
     }
 
-    /// Binds the nonce, by compare-and-set on `CREATED`. A new transaction is accepted first.
+    /// Binds the nonce to a transaction: to one that is accepted in the same commit, or to one that
+    /// waited.
     fn bind_tx(
         &self,
         node: &NodeId,
@@ -147,20 +148,88 @@ impl Fenced<'_> {
         tx: &BindTx,
         resubmit_at: Option<i64>,
     ) -> Result<Tx, Stop> {
-        let lane = self.claim().lane;
-        if let Bindable::New(new) = &tx.what {
-            let taken = match &new.request_id {
-                Some(id) => read_txs::tx_by_request(self.connection(), &new.tenant, lane, id)?,
-                None => None,
-            };
-            if taken.is_some() {
-                return Err(Stop::Refused(Refusal::RowLost));
+        let bound = match &tx.what {
+            Bindable::New(new) => {
+                let bound = self.insert_bound(nonce, new, &tx.attempt, resubmit_at)?;
+                accept::tell(self.connection(), node, new, self.now())?;
+                bound
             }
-            accept::insert(self.connection(), node, new, self.now())?;
-        }
+            Bindable::Waiting(id) => self.bind_waiting(nonce, *id, &tx.attempt, resubmit_at)?,
+        };
+        let entry = Entry {
+            tx: bound.id,
+            tenant: &bound.tenant,
+            lane: self.claim().lane,
+            seq: bound.events,
+            kind: EventKind::Bound,
+            standing: bound.standing,
+            node,
+            token: Some(self.claim().token),
+            data: &bound_data(nonce, &tx.attempt),
+            now: self.now(),
+        };
+        entry.write(self.connection())?;
+        Ok(bound)
+    }
+
+    /// A new transaction, unless its request id is taken.
+    fn insert_bound(
+        &self,
+        nonce: Nonce,
+        new: &NewTx,
+        attempt: &NewAttempt,
+        resubmit_at: Option<i64>,
+    ) -> Result<Tx, Stop> {
         let standing = bound_standing()?;
-        let bound = self
+        let gas_limit = new.gas_limit.unwrap_or(attempt.gas_limit);
+        let position = self
             .connection()
+            .prepare_cached(
+                "INSERT INTO tx (tx_id, tenant, chain_id, signer, request_id, request_hash, payload,
+                                 finality, gas_limit, nonce, tx_hash, next_resubmit_at, state,
+                                 sub_state, events, created_at, updated_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 2, ?15, ?15)
+                 ON CONFLICT (tenant, chain_id, signer, request_id) WHERE request_id IS NOT NULL
+                     DO NOTHING
+                 RETURNING position",
+            )?
+            .query_row(
+                params![
+                    new.id.0,
+                    new.tenant,
+                    rows::chain(new.lane),
+                    new.lane.signer.as_slice(),
+                    new.request_id,
+                    new.request_hash.as_slice(),
+                    json(&new.payload)?,
+                    finality_text(new.finality),
+                    gas_limit.cast_signed(),
+                    nonce.cast_signed(),
+                    attempt.hash.as_slice(),
+                    resubmit_at,
+                    standing.state.name(),
+                    standing.sub_state.map(|sub_state| sub_state.name()),
+                    self.now(),
+                ],
+                |row| row.get::<_, i64>(0),
+            )
+            .optional()?
+            .ok_or(Stop::Refused(Refusal::RowLost))?;
+        let again = resubmit_at.map(rows::timestamp).transpose()?;
+        let now = rows::timestamp(self.now())?;
+        Ok(new.bound(position.unsigned_abs(), now, nonce, attempt, again)?)
+    }
+
+    /// One that waited, by compare-and-set on `CREATED`.
+    fn bind_waiting(
+        &self,
+        nonce: Nonce,
+        id: TxId,
+        attempt: &NewAttempt,
+        resubmit_at: Option<i64>,
+    ) -> Result<Tx, Stop> {
+        let (lane, standing) = (self.claim().lane, bound_standing()?);
+        self.connection()
             .prepare_cached(
                 "UPDATE tx
                  SET nonce = ?4, tx_hash = ?5, gas_limit = coalesce(gas_limit, ?6), next_resubmit_at = ?7,
@@ -170,12 +239,12 @@ impl Fenced<'_> {
             )?
             .query_row(
                 params![
-                    tx.id().0,
+                    id.0,
                     rows::chain(lane),
                     lane.signer.as_slice(),
                     nonce.cast_signed(),
-                    tx.attempt.hash.as_slice(),
-                    tx.attempt.gas_limit.cast_signed(),
+                    attempt.hash.as_slice(),
+                    attempt.gas_limit.cast_signed(),
                     resubmit_at,
                     standing.state.name(),
                     standing.sub_state.map(|sub_state| sub_state.name()),
@@ -184,20 +253,6 @@ impl Fenced<'_> {
                 tx_rows::tx,
             )
             .optional()?
-            .ok_or(Stop::Refused(Refusal::RowLost))?;
-        let entry = Entry {
-            tx: bound.id,
-            tenant: &bound.tenant,
-            lane,
-            seq: bound.events,
-            kind: EventKind::Bound,
-            standing,
-            node,
-            token: Some(self.claim().token),
-            data: &bound_data(nonce, &tx.attempt),
-            now: self.now(),
-        };
-        entry.write(self.connection())?;
-        Ok(bound)
+            .ok_or(Stop::Refused(Refusal::RowLost))
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 impl TxStore for SqliteStore {
     async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError> {
         let (node, txs) = (node.clone(), txs.to_vec());
-        self.write(move |c| txs.iter().map(|tx| accept::accept(c, &node, tx)).collect()).await
+        self.write(move |c| accept::accept(c, &node, &txs)).await
     }
 
     async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {

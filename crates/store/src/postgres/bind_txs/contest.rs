@@ -12,7 +12,7 @@ use crate::postgres::rows::{self, LaneColumns};
 use crate::postgres::session::Statement;
 use crate::postgres::tx_rows::{self, NewTxColumns};
 use crate::tx_columns::bound_standing;
-use crate::{NewTx, Refusal, StoreError, Tx, TxBinding};
+use crate::{Refusal, StoreError, Tx, TxBinding};
 
 /// What came back of everything that can be lost.
 #[derive(Default)]
@@ -42,7 +42,10 @@ impl Contest {
                 item.previous.is_none() || self.reissued.contains(&(item.lane(), item.nonce));
             let tx = match item.new_tx() {
                 Some(new) => match self.accepted.remove(&new.id) {
-                    Some(position) => Some(written(item, new, position, now)?),
+                    Some(position) => {
+                        let (attempt, again) = (&item.tx.attempt, item.resubmit_at);
+                        Some(new.bound(position, now, item.nonce, attempt, again)?)
+                    }
                     None => None,
                 },
                 None => self.waited.remove(&item.tx.id()),
@@ -59,24 +62,6 @@ impl Contest {
         lost.extend(self.others_wait.into_iter().map(|lane| (lane, Refusal::OthersWait)));
         Ok(if lost.is_empty() { Ok(bound) } else { Err(lost) })
     }
-}
-
-/// A new transaction as it stands in the database once it has been bound.
-pub(super) fn written(
-    item: &Item<'_>,
-    new: &NewTx,
-    position: u64,
-    now: Timestamp,
-) -> Result<Tx, StoreError> {
-    Ok(Tx {
-        gas_limit: Some(item.gas_limit()),
-        nonce: Some(item.nonce),
-        standing: bound_standing()?,
-        tx_hash: Some(item.tx.attempt.hash),
-        events: 2,
-        next_resubmit_at: item.resubmit_at,
-        ..new.accepted(position, now)
-    })
 }
 
 impl Fenced {
