@@ -7,13 +7,16 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stile_domain::{Lane, Planner, Released};
 use stile_store::{Claim, FencingToken};
 use tokio::sync::watch;
 
 use crate::allocate::Allocate;
+
+/// For how long callers who repeat themselves are expected to do it again.
+const REPEATS_REMEMBERED: Duration = Duration::from_secs(10);
 
 /// All lanes this node has worked.
 #[derive(Debug, Default)]
@@ -32,6 +35,8 @@ pub(crate) struct Slot {
     pub(crate) work: tokio::sync::Mutex<Work>,
     /// Transactions wait for their nonces, as far as is known; the store has the last word.
     waiting: AtomicBool,
+    /// When a request was last made that had been made before.
+    repeated: Mutex<Option<Instant>>,
     /// Somebody should look at what waits.
     pub(crate) woken: AtomicBool,
     /// Somebody does.
@@ -124,6 +129,16 @@ impl Slot {
         self.waiting.store(waiting, Ordering::SeqCst);
     }
 
+    /// A request was made that had been made before.
+    pub(crate) fn repeated(&self) {
+        *locked(&self.repeated) = Some(Instant::now());
+    }
+
+    /// Whether callers repeat themselves these days.
+    pub(crate) fn has_repeats(&self) -> bool {
+        locked(&self.repeated).is_some_and(|last| last.elapsed() < REPEATS_REMEMBERED)
+    }
+
     /// A nonce was given back: it is not on offer before the chain has been asked about it.
     pub(crate) fn gave_back(&self) {
         self.given_back.fetch_add(1, Ordering::SeqCst);
@@ -145,7 +160,7 @@ impl Slot {
     }
 
     fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
-        self.lease.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.lease)
     }
 
     /// The claim, if it may be used without asking the database first.
@@ -200,6 +215,7 @@ impl Lanes {
                 work: tokio::sync::Mutex::default(),
                 // Until the store has been asked.
                 waiting: AtomicBool::new(true),
+                repeated: Mutex::default(),
                 woken: AtomicBool::default(),
                 binding: AtomicBool::default(),
                 given_back: AtomicU64::default(),
@@ -211,7 +227,7 @@ impl Lanes {
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<Lane, Arc<Slot>>> {
-        self.slots.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.slots)
     }
 
     /// The slots of all lanes held, sorted by lane, with their claims.
@@ -224,4 +240,9 @@ impl Lanes {
         held.sort_unstable_by_key(|(slot, _)| slot.lane);
         held
     }
+}
+
+/// Nothing here is left half-changed by a panic.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,7 +1,7 @@
 //! Acceptance, on the lane's worker.
 //!
-//! A request that was made before is answered first; every node can do that. A new one is accepted
-//! durably by whatever node it lands on. Where that node holds the lane, nothing older waits, the
+//! A request that was made before is answered as the first time; every node can do that. A new one
+//! is accepted durably by whatever node it lands on. Where that node holds the lane, nothing older waits, the
 //! lane has room and the key is in this process, its nonce is planned, its bytes are signed, and
 //! acceptance, nonce and bytes go into one commit.
 
@@ -77,7 +77,14 @@ async fn admit_lane(core: &Arc<Core>, lane: Lane, mut calls: Vec<SendCall>) {
             accept(core, lane, calls).await;
             return bind::wake(core, &slot);
         };
-        let Some(fresh) = unanswered(core, lane, calls).await else { return };
+        // Where callers repeat themselves it is cheaper to ask first; elsewhere the commit finds
+        // the rare one that was made before, and acceptance then answers it.
+        let fresh = if slot.has_repeats() {
+            let Some(fresh) = unanswered(core, lane, calls).await else { return };
+            fresh
+        } else {
+            calls
+        };
         let (round, later) = each_once(fresh);
         let left = at_once(core, &slot, track, signer, round).await;
         if !left.is_empty() {
@@ -123,6 +130,7 @@ async fn unanswered(core: &Core, lane: Lane, calls: Vec<SendCall>) -> Option<Vec
     for call in calls {
         match call.key().and_then(|key| known.get(&key)) {
             Some(tx) => {
+                core.lanes.slot(lane).repeated();
                 let answer = repeated(&call.new, tx.clone());
                 call.answer(answer);
             }
@@ -345,6 +353,7 @@ async fn accept(core: &Arc<Core>, lane: Lane, calls: Vec<SendCall>) {
                         call.answer(Ok(Admitted { tx, new: true }));
                     }
                     Acceptance::Existing(tx) => {
+                        slot.repeated();
                         let answer = repeated(&call.new, tx);
                         call.answer(answer);
                     }
