@@ -1,0 +1,18 @@
+//! A development chain.
+
+#![warn(missing_docs)]
+
+pub mod accounts;
+
+mod chain;
+mod devchain;
+mod error;
+mod file;
+mod node;
+mod options;
+mod pool;
+mod rpc;
+
+pub use devchain::DevChain;
+pub use error::DevChainError;
+pub use options::{Blocks, Clock, Options};
