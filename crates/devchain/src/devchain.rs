@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::DevChainError;
 use crate::node::{Node, tick};
@@ -20,8 +20,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct DevChain {
     address: SocketAddr,
+    node: Arc<Node>,
     tasks: Vec<JoinHandle<()>>,
-    end: DropGuard,
+    end: CancellationToken,
 }
 
 impl DevChain {
@@ -46,9 +47,9 @@ impl DevChain {
         let end = CancellationToken::new();
         let tasks = vec![
             tokio::spawn(tick(Arc::clone(&node), end.clone())),
-            tokio::spawn(serve(node, listener, end.clone())),
+            tokio::spawn(serve(Arc::clone(&node), listener, end.clone())),
         ];
-        Ok(Self { address, tasks, end: end.drop_guard() })
+        Ok(Self { address, node, tasks, end })
     }
 
     /// Where it listens.
@@ -62,13 +63,20 @@ impl DevChain {
     }
 
     /// Ends it. Requests that have begun are answered first.
-    pub async fn stop(self) {
-        let Self { tasks, end, .. } = self;
-        end.disarm().cancel();
-        for mut task in tasks {
-            if tokio::time::timeout(STOP_PATIENCE, &mut task).await.is_err() {
+    pub async fn stop(mut self) {
+        self.end.cancel();
+        for task in &mut self.tasks {
+            if tokio::time::timeout(STOP_PATIENCE, &mut *task).await.is_err() {
                 task.abort();
             }
         }
+    }
+}
+
+impl Drop for DevChain {
+    fn drop(&mut self) {
+        self.end.cancel();
+        // Somebody may still be connected, but the file is for others to use.
+        self.node.close();
     }
 }

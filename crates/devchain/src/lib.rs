@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod accounts;
+pub mod counter;
 
 mod chain;
 mod devchain;

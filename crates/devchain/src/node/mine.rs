@@ -98,6 +98,6 @@ impl Maker {
 
     pub(super) fn write(&mut self, records: &[Record]) -> Result<(), Unwritten> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        file.append(records).map_err(|error| Unwritten(error.to_string()))
+        file.append(records).map_err(|error| Unwritten::Failed(error.to_string()))
     }
 }

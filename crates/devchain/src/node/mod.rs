@@ -37,10 +37,14 @@ pub(crate) use faults::{Faults, Lie, LieAnswer};
 pub(crate) use reorg::{Fate, NoReorg, Reorg};
 pub(crate) use ticker::tick;
 
-/// A chain that cannot go on, since what it does cannot be written down.
+/// Why a chain cannot go on: what it does cannot be written down.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the state file cannot be written: {0}")]
-pub(crate) struct Unwritten(String);
+pub(crate) enum Unwritten {
+    #[error("the state file cannot be written: {0}")]
+    Failed(String),
+    #[error("the chain was stopped")]
+    Stopped,
+}
 
 /// A running chain.
 #[derive(Debug)]
@@ -67,7 +71,7 @@ struct Maker {
     fork: u64,
     /// The base fee that was asked for.
     base_fee: Option<u64>,
-    /// Set once the file is behind the chain in memory.
+    /// Set once nothing may be added any more.
     broken: Option<Unwritten>,
 }
 
@@ -121,6 +125,13 @@ impl Node {
     /// Keeps others from sending with an account of the chain's own.
     pub(crate) fn sending(&self) -> MutexGuard<'_, ()> {
         self.sending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the file back. Nothing is added to the chain from now on.
+    pub(crate) fn close(&self) {
+        let mut maker = self.maker();
+        maker.broken = Some(Unwritten::Stopped);
+        maker.file = None;
     }
 
     /// When blocks are made.
