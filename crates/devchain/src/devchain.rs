@@ -62,6 +62,11 @@ impl DevChain {
         format!("http://{}", self.address)
     }
 
+    /// Whether there is a transaction in any of its blocks.
+    pub fn has_transactions(&self) -> bool {
+        self.node.ledger().has_transactions()
+    }
+
     /// Ends it. Requests that have begun are answered first.
     pub async fn stop(mut self) {
         self.end.cancel();

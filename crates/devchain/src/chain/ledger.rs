@@ -102,6 +102,11 @@ impl Ledger {
         self.places.get(&tx).copied()
     }
 
+    /// Whether there is a transaction in any block.
+    pub(crate) fn has_transactions(&self) -> bool {
+        !self.places.is_empty()
+    }
+
     /// An account as the newest block left it.
     pub(crate) fn account(&self, address: Address) -> Account {
         self.state.account(address, self.head()).unwrap_or_default()

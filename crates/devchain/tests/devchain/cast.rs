@@ -37,7 +37,7 @@ async fn it_sends_deploys_calls_and_looks() {
     assert_eq!(run(&["estimate", "--from", &from, &to, "--value", "1"]).await, "21000");
     let sent = run(&["send", "--json", "--private-key", &key, &to, "--value", "1ether"]).await;
     let hash = json(&sent)["transactionHash"].as_str().unwrap().to_owned();
-    assert_eq!(run(&["receipt", &hash, "status"]).await, "1 (success)");
+    assert_eq!(run(&["receipt", &hash, "status"]).await, "true");
     assert_eq!(run(&["balance", &to]).await, "1000000000000000000");
     let from = ALL[1].address.to_string();
     let sent = run(&["send", "--json", "--unlocked", "--from", &from, &to, "--value", "1"]).await;
