@@ -78,7 +78,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Puts transactions of replaced blocks back, before any that came since.
+    /// Puts transactions of replaced blocks back. They were checked when they first came.
     pub(crate) fn put_back(&mut self, txs: impl IntoIterator<Item = Arc<Tx>>) {
         for tx in txs {
             self.remove(tx.hash);

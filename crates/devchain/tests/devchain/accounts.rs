@@ -34,6 +34,24 @@ async fn what_is_missing_is_filled_in() {
 }
 
 #[tokio::test]
+async fn fees_are_those_that_were_asked_for() {
+    let chain = Chain::start(manual()).await;
+    for (fees, tip, fee) in [
+        (json!({}), 1_000_000_000, 2_750_000_000),
+        (json!({ "maxPriorityFeePerGas": "0x7" }), 7, 1_750_000_007),
+        (json!({ "maxFeePerGas": "0x3b9aca00" }), 1_000_000_000, 1_000_000_000),
+        (json!({ "maxFeePerGas": "0x3b9ac9ff" }), 999_999_999, 999_999_999),
+        (json!({ "maxFeePerGas": "0x77359400", "maxPriorityFeePerGas": "0x0" }), 0, 2_000_000_000),
+    ] {
+        let mut request = json!({ "from": ALL[0].address, "to": TO });
+        request.as_object_mut().unwrap().extend(fees.as_object().unwrap().clone());
+        let tx = chain.rpc("eth_signTransaction", json!([request])).await["tx"].take();
+        let found = (quantity(&tx["maxPriorityFeePerGas"]), quantity(&tx["maxFeePerGas"]));
+        assert_eq!(found, (tip, fee), "{fees}");
+    }
+}
+
+#[tokio::test]
 async fn signing_does_not_send() {
     let chain = Chain::start(manual()).await;
     let request = json!([{ "from": ALL[0].address, "to": TO, "value": "0x1", "nonce": "0x0",

@@ -136,6 +136,33 @@ async fn chain_and_store_survive_a_kill_together() {
 }
 
 #[tokio::test]
+async fn it_can_be_killed_at_any_moment_of_its_first_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let chain = directory.path().join(".stile/dev.chain");
+    let store = directory.path().join(".stile/dev.db");
+    let arguments = ["dev", "--listen", "127.0.0.1:0"];
+    let start = || stile(&arguments).current_directory(directory.path()).start();
+    for made in [&chain, &store] {
+        let process = start();
+        testkit::eventually("a file to be made", async || made.exists().then_some(())).await;
+        process.signal(Signal::Kill);
+        process.wait_exit(DEADLINE).await;
+    }
+    // While the first transactions are on their way.
+    let process = start();
+    process.wait_for_line(|line| line.starts_with("signer "), DEADLINE).await;
+    process.signal(Signal::Kill);
+    process.wait_exit(DEADLINE).await;
+    let (_process, server, _) = serving(directory.path()).await;
+    let states = testkit::eventually("everything to be confirmed", async || {
+        let states = states(&server).await;
+        states.iter().all(|state| state == "CONFIRMED").then_some(states)
+    })
+    .await;
+    assert!(states.len() >= 5, "{states:?}");
+}
+
+#[tokio::test]
 async fn what_does_not_belong_together_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join(".stile");

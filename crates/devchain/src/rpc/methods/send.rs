@@ -57,6 +57,7 @@ fn signed(node: &Node, request: CallParams) -> Result<Tx, RpcError> {
     let (nonce, gas) = (number("nonce", request.nonce)?, number("gas", request.gas)?);
     let chain_id = number("chainId", request.chain_id)?;
     let (typed, legacy) = (request.access_list.is_some(), request.gas_price.is_some());
+    let tip = number("maxPriorityFeePerGas", request.max_priority_fee_per_gas)?;
     let mut call = request.into_call()?;
     let view = View::of(node);
     let ours = view.rules.chain_id;
@@ -68,8 +69,8 @@ fn signed(node: &Node, request: CallParams) -> Result<Tx, RpcError> {
     let next = view.account(from).nonce;
     let nonce = nonce.unwrap_or_else(|| node.pool().next_nonce(from, next));
     if !legacy {
-        let tip = u128::from(SUGGESTED_TIP);
-        let tip = call.tip.filter(|tip| *tip > 0 || call.fee.is_some()).unwrap_or(tip);
+        let most = call.fee.unwrap_or(u128::MAX);
+        let tip = tip.map_or(u128::from(SUGGESTED_TIP).min(most), u128::from);
         let base_fee = u128::from(view.rules.base_fee_after(view.newest()));
         call.fee = Some(call.fee.unwrap_or(base_fee * 2 + tip));
         call.tip = Some(tip);
