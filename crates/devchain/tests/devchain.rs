@@ -15,6 +15,8 @@
 //! | `persistence` | what is kept over restarts and kills |
 //! | `cast`, `viem` | real clients |
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 #[path = "devchain/common.rs"]
 mod common;
 

@@ -58,14 +58,15 @@ impl Answer {
 
 impl Request {
     /// Reads a request; what is none has an answer already.
-    pub(crate) fn read(value: Value) -> Result<Self, Answer> {
+    pub(crate) fn read(value: Value) -> Result<Self, Box<Answer>> {
         let Value::Object(mut object) = value else {
-            return Err(Answer::new(Value::Null, Err(RpcError::invalid_request("not an object"))));
+            let error = RpcError::invalid_request("not an object");
+            return Err(Box::new(Answer::new(Value::Null, Err(error))));
         };
         let id = object.remove("id");
         let refuse = |reason: &str| {
             let id = id.clone().unwrap_or_default();
-            Answer::new(id, Err(RpcError::invalid_request(reason)))
+            Box::new(Answer::new(id, Err(RpcError::invalid_request(reason))))
         };
         if matches!(id, Some(Value::Object(_) | Value::Array(_) | Value::Bool(_))) {
             return Err(refuse("the id is neither a text nor a number"));

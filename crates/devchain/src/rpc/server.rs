@@ -60,7 +60,7 @@ async fn receive(State(shared): State<Shared>, body: Bytes) -> Response {
 async fn single(shared: &Shared, value: Value) -> Option<Answer> {
     let request = match Request::read(value) {
         Ok(request) => request,
-        Err(answer) => return Some(answer),
+        Err(answer) => return Some(*answer),
     };
     let wanted = request.id.is_some();
     let answer = if is_light(&shared.node, &request.method) {
@@ -87,7 +87,7 @@ async fn batch(shared: &Shared, values: Vec<Value>) -> Response {
                 let wanted = request.id.is_some();
                 (wanted, answer(&node, request))
             }
-            Err(answer) => (true, answer),
+            Err(answer) => (true, *answer),
         });
         answers.collect::<Vec<(bool, Answer)>>()
     });

@@ -59,15 +59,17 @@ async fn get(url: String) -> Value {
     client().get(url).send().await.unwrap().json().await.unwrap()
 }
 
-/// The states of the first signer's transactions, by nonce.
+/// The states of the first signer's transactions, by nonce; those without one come last.
 async fn states(server: &str) -> Vec<String> {
     let page = get(format!("{server}/api/v1/tx?signer={SIGNER}&limit=100")).await;
-    let mut states: Vec<(u64, String)> = Vec::new();
-    for tx in page["items"].as_array().unwrap() {
-        states.push((tx["nonce"].as_u64().unwrap(), tx["state"].as_str().unwrap().to_owned()));
-    }
-    states.sort();
-    assert!(states.iter().map(|(nonce, _)| *nonce).eq(0..states.len() as u64), "{states:?}");
+    let items = page["items"].as_array().unwrap_or_else(|| panic!("{page}"));
+    let mut states: Vec<(Option<u64>, String)> = items
+        .iter()
+        .map(|tx| (tx["nonce"].as_u64(), tx["state"].as_str().unwrap().to_owned()))
+        .collect();
+    states.sort_by_key(|(nonce, _)| nonce.unwrap_or(u64::MAX));
+    let nonces = states.iter().filter_map(|(nonce, _)| *nonce);
+    assert!(nonces.zip(0..).all(|(nonce, expected)| nonce == expected), "{states:?}");
     states.into_iter().map(|(_, state)| state).collect()
 }
 
