@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 /// The environment variable that names the anvil to use.
 pub const ANVIL_VARIABLE: &str = "STILE_ANVIL";
+/// The environment variable that names the cast to use.
+pub const CAST_VARIABLE: &str = "STILE_CAST";
 /// The environment variable that names the schemathesis to use.
 pub const SCHEMATHESIS_VARIABLE: &str = "STILE_SCHEMATHESIS";
 
@@ -48,15 +50,32 @@ pub fn redis() -> PathBuf {
 /// anvil: the one that [`ANVIL_VARIABLE`] names, else the pinned one that `npm ci` puts into the
 /// workspace, else the one on `PATH`.
 pub fn anvil() -> PathBuf {
-    if let Some(named) = named(ANVIL_VARIABLE) {
+    foundry("anvil", ANVIL_VARIABLE)
+}
+
+/// cast, found in the same way by [`CAST_VARIABLE`].
+pub fn cast() -> PathBuf {
+    foundry("cast", CAST_VARIABLE)
+}
+
+fn foundry(name: &str, variable: &str) -> PathBuf {
+    if let Some(named) = named(variable) {
         return named;
     }
-    let pinned = Path::new(WORKSPACE).join("node_modules/.bin/anvil");
+    let pinned = Path::new(WORKSPACE).join("node_modules/.bin").join(name);
     // Without its symlinks the path leads to the program itself, from wherever it is started.
     if let Ok(pinned) = pinned.canonicalize() {
         return pinned;
     }
-    on_path("anvil").unwrap_or_else(|| missing("anvil", "anvil 1.7.1"))
+    on_path(name).unwrap_or_else(|| missing(name, &format!("{name} 1.7.1")))
+}
+
+/// node, for scripts of the workspace that use viem, which `npm ci` puts there.
+pub fn node_with_viem() -> PathBuf {
+    if !Path::new(WORKSPACE).join("node_modules/viem").is_dir() {
+        missing("viem", "it by npm ci");
+    }
+    on_path("node").unwrap_or_else(|| missing("node", "Node.js 20 or later"))
 }
 
 /// schemathesis: the one that [`SCHEMATHESIS_VARIABLE`] names, else the pinned one that

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Failure;
 
-const DEFAULT_URL: &str = "http://127.0.0.1:7420";
+pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:7420";
 /// Estimating and accepting take far less; a server that takes longer is in trouble.
 const PATIENCE: Duration = Duration::from_secs(60);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);

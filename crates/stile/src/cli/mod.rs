@@ -32,7 +32,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Try it: an embedded store, ready signers, a first few nonces, and a server to play with.
+    /// Try it: a chain, a store and signers of its own, a first few transactions, and a server.
     Dev(dev::DevArgs),
     /// Run a node.
     Serve(ConfigFile),
