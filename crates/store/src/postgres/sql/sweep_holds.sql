@@ -4,7 +4,7 @@ WITH oldest AS MATERIALIZED (
     SELECT n.nonce FROM nonce n
     WHERE n.chain_id = $1 AND n.signer = $2 AND n.nonce < $3 AND n.owner_kind = 'hold' AND n.status = 'CONSUMED'
     ORDER BY n.nonce
-    LIMIT 2 * $5
+    LIMIT 2 * $5::bigint
 ), over AS (
     SELECT n.chain_id, n.signer, n.nonce, n.owner_id
     FROM oldest
