@@ -2,14 +2,17 @@
 //!
 //! Rows of the same shape as the nonce ledger's, with the same indexes, are inserted by plain
 //! statements with nothing around them. What the store reaches is then a share of what the
-//! database on this very machine can do, not a number from somewhere else.
+//! database on this very machine can do, not a number from somewhere else. [`seed_finished`] fills a
+//! store with history, to measure what that costs.
 
 mod postgres;
+mod seed;
 mod sqlite;
 
 use std::time::{Duration, Instant};
 
 use crate::StoreError;
+pub use seed::seed_finished;
 
 /// Rows in one bulk statement.
 pub const BULK_ROWS: usize = 500;
