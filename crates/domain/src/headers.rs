@@ -64,6 +64,11 @@ impl HeaderWindow {
         self.headers.first_key_value().map(|(height, _)| *height)
     }
 
+    /// Whether it holds as many headers as it ever does: what is older was dropped for newer ones.
+    pub fn is_full(&self) -> bool {
+        self.headers.len() >= self.limit
+    }
+
     /// The canonical hash at a height, where it is known.
     pub fn hash_at(&self, height: u64) -> Option<B256> {
         self.headers.get(&height).map(|header| header.hash)

@@ -10,6 +10,9 @@
 //!  beside it, for every lane this node holds:
 //!    keeper   renews leases, takes over expired lanes, gives all back at the end
 //!    sweeper  ends holds that ran out, asks the chain about silent ones, offers released nonces
+//!
+//!  and for every lane there is:
+//!    retention removes what is over and was kept long enough
 //! ```
 //!
 //! | file | what is in it |
@@ -28,6 +31,7 @@
 //! | `lanes` | what a node remembers of its lanes |
 //! | `keeper` | leases |
 //! | `sweeper` | holds that nobody settles |
+//! | `retention` | removing what is over |
 //! | `offers` | released nonces, on their way back to callers |
 //! | `orphans` | holds whose caller never heard of them |
 //! | `metrics` | names and labels |
@@ -52,6 +56,7 @@ mod offers;
 mod orphans;
 mod park;
 mod queue;
+mod retention;
 pub mod settings;
 mod start;
 mod sweeper;
@@ -61,7 +66,7 @@ pub mod with_nonce;
 pub use component::NonceComponent;
 pub use error::NonceError;
 pub use node::Node;
-pub use settings::{ChainQuery, Mode, QueueSettings, RejectPolicy, Settings};
+pub use settings::{ChainQuery, Mode, QueueSettings, RejectPolicy, Retention, Settings};
 pub use tx::component::{Accepted, Confirmations, Transactions, TxRequest};
 pub use tx::confirmations::BlockRef;
 pub use tx::error::TxError;

@@ -106,6 +106,12 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         "JSON-RPC calls made, by method and result: ok, error, timeout; each call of a batch counts",
     ),
     (CHAIN_CALL_SECONDS, Kind::Histogram, "Seconds a JSON-RPC call took, by method"),
+    (
+        SWEPT,
+        Kind::Counter,
+        "Removed because it was over and kept long enough, by what: tx (with its attempts and history), hold",
+    ),
+    (SWEEP_SECONDS, Kind::Histogram, "Seconds one batch of removals took, by what: tx, hold"),
 ];
 
 /// What kind of metric it is.
@@ -157,6 +163,8 @@ const SIGN_ERRORS: &str = "stile_sign_errors_total";
 const SIGNED_IN_VAIN: &str = "stile_signed_in_vain_total";
 const CHAIN_CALLS: &str = "stile_chain_calls_total";
 const CHAIN_CALL_SECONDS: &str = "stile_chain_call_seconds";
+const SWEPT: &str = "stile_retention_removed_total";
+const SWEEP_SECONDS: &str = "stile_retention_batch_seconds";
 
 /// The histograms of how long transactions take: seconds to hours, not fractions of a second.
 pub const LIFETIMES: [&str; 3] = [TX_FIRST_SENT, TX_MINED, TX_FINAL];
@@ -233,6 +241,7 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
             "record",
             "release",
             "renew",
+            "retention",
             "save_headers",
             "send",
             "settle",
@@ -262,6 +271,7 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
     ),
     (TX_RESUBMIT, "cause", &["stale", "retry"]),
     (RECEIPT_CHECK, "result", &["found", "not_found", "side_block", "error"]),
+    (SWEPT, "what", &["tx", "hold"]),
 ];
 
 pub(crate) fn lease_acquired(result: &'static str) {
@@ -402,6 +412,11 @@ pub(crate) fn sign_failed() {
 
 pub(crate) fn signed_in_vain(count: usize) {
     counter!(SIGNED_IN_VAIN).increment(count as u64);
+}
+
+pub(crate) fn swept(what: &'static str, count: u64, took: Duration) {
+    counter!(SWEPT, "what" => what).increment(count);
+    histogram!(SWEEP_SECONDS, "what" => what).record(took);
 }
 
 /// The reference page of metrics.

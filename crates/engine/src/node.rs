@@ -17,6 +17,7 @@ use crate::dispatch::Dispatch;
 use crate::keeper;
 use crate::lanes::Lanes;
 use crate::orphans::Orphans;
+use crate::retention;
 use crate::settings::Settings;
 use crate::sweeper;
 use crate::tx;
@@ -79,6 +80,7 @@ impl Node {
         let dispatch = Arc::new(Dispatch::start(&core));
         core.tasks.spawn(keeper::run(Arc::clone(&core)));
         core.tasks.spawn(sweeper::run(Arc::clone(&core)));
+        core.tasks.spawn(retention::run(Arc::clone(&core)));
         let component = NonceComponent::new(Arc::clone(&core), Arc::clone(&dispatch));
         let transactions = Transactions::new(Arc::clone(&core), dispatch);
         Ok(Self { core, component, transactions })

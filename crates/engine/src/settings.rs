@@ -33,6 +33,19 @@ pub struct Settings {
     pub shutdown_grace: Duration,
     /// How managed transactions are sent and followed.
     pub tx: TxSettings,
+    /// How long what is over is kept.
+    pub retention: Retention,
+}
+
+/// How long what is over is kept; `None` for ever.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Transactions that are done and that no reorganisation can reopen, with their attempts and
+    /// their history. A request id is remembered for as long as its transaction.
+    pub finished: Option<Duration>,
+    /// Holds whose nonce the chain shows used, and holds whose nonce was given back and went to
+    /// somebody else, each with its idempotency key.
+    pub holds: Option<Duration>,
 }
 
 /// How calls reach a lane. Callers see no difference but speed.
@@ -95,6 +108,7 @@ impl Settings {
             signs_for: HashSet::new(),
             shutdown_grace: Duration::from_secs(20),
             tx: TxSettings::default(),
+            retention: Retention::default(),
         }
     }
 

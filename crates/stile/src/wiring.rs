@@ -11,7 +11,9 @@ use stile_chain::{BlockTag, Chains, LocalSigner, PoolOptions, RemoteSigner, TxSi
 use stile_domain::{
     Address, ChainId, Finality, HeldExpiry, Lane, LeaseTerms, NodeId, parse_address,
 };
-use stile_engine::{ChainQuery, Managed, Mode, QueueSettings, RejectPolicy, Settings, TxSettings};
+use stile_engine::{
+    ChainQuery, Managed, Mode, QueueSettings, RejectPolicy, Retention, Settings, TxSettings,
+};
 use stile_server::Directory;
 use stile_store::OpenOptions;
 
@@ -133,6 +135,10 @@ fn settings(config: &Config) -> Result<Settings, WiringError> {
         signs_for: HashSet::new(),
         shutdown_grace: config.server.shutdown_grace.get(),
         tx: tx_settings(config),
+        retention: Retention {
+            finished: config.retention.finished.get(),
+            holds: config.retention.holds.get(),
+        },
     })
 }
 

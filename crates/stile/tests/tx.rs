@@ -15,6 +15,7 @@
 //! | `order` | nonces in the order of acceptance |
 //! | `mixed` | bare nonces and transactions on one lane |
 //! | `takeover` | a holder killed with work in flight |
+//! | `retention` | what is over is removed, as a whole |
 //! | `secrets` | what must not be seen is not seen |
 //!
 //! `support` is what they share.
@@ -45,6 +46,8 @@ mod outages;
 mod remote_signer;
 #[path = "tx/reorgs.rs"]
 mod reorgs;
+#[path = "tx/retention.rs"]
+mod retention;
 #[path = "tx/same_request.rs"]
 mod same_request;
 #[path = "tx/secrets.rs"]

@@ -105,7 +105,26 @@ pub trait Store: TxStore {
     /// Ends a pause and raises the token. `false`: no such lane.
     async fn resume(&self, lane: Lane) -> Result<bool, StoreError>;
 
+    /// Removes holds of a lane that are over, at most `limit`, with their idempotency keys; answers
+    /// with how many. Any node may. Over are those that have been `CONSUMED` for at least `kept` and
+    /// whose nonce the chain shows used: below its transaction count, `below`. No other is touched.
+    async fn sweep_holds(
+        &self,
+        lane: Lane,
+        below: Nonce,
+        kept: Duration,
+        limit: u32,
+    ) -> Result<u64, StoreError>;
+
+    /// Removes what is remembered of holds that were given back at least `kept` ago and whose nonce
+    /// has gone to somebody else since, at most `limit`, with their idempotency keys; answers with
+    /// how many.
+    async fn sweep_past_holds(&self, kept: Duration, limit: u32) -> Result<u64, StoreError>;
+
     // --- reads -----------------------------------------------------------------------------------
+
+    /// Lanes whose lowest `CONSUMED` hold has been so for at least `kept`.
+    async fn lanes_with_old_holds(&self, kept: Duration) -> Result<Vec<Lane>, StoreError>;
 
     /// Which of these holds exist, read after waiting for whoever has the lane's row locked: the
     /// way to learn the fate of a commit whose answer was lost.

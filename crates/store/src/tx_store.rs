@@ -25,6 +25,21 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
     /// nothing is believed because it stands there.
     async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError>;
 
+    /// Removes transactions of a chain that are over, at most `limit`, each with its attempts, its
+    /// history and its row in the nonce ledger, all of it in one commit; answers with how many. Any
+    /// node may. Over are those that have been done for at least `kept` and that no reorganisation
+    /// reopens any more: mined, together with the blocks told on top of them, below the height
+    /// `below`; or failed without a nonce, or with one that the chain has passed below that height.
+    /// The lane and its cursor stay, so that no nonce is given out again. A request id is forgotten
+    /// together with its transaction.
+    async fn sweep_txs(
+        &self,
+        chain: ChainId,
+        below: u64,
+        kept: Duration,
+        limit: u32,
+    ) -> Result<u64, StoreError>;
+
     // --- the holder's writes, each of them fenced ----------------------------------------------
 
     /// Binds nonces to transactions: moves cursors, writes the ledger, the signed attempts and the

@@ -70,6 +70,13 @@ impl Track {
         lock(&self.window)
     }
 
+    /// The height below which no reorganisation reopens anything: that of the oldest header kept,
+    /// once as many are kept as are ever looked back. 0 until then.
+    pub(crate) fn settled_below(&self) -> u64 {
+        let window = self.window();
+        window.bottom().filter(|_| window.is_full()).unwrap_or(0)
+    }
+
     /// How far the chain has come; `None` until it has been seen.
     pub(crate) fn heads(&self) -> Option<Heads> {
         *lock(&self.heads)

@@ -10,6 +10,7 @@
 //! | `commits` | commits whose fate is unknown, and a database that goes away |
 //! | `handlers` | `with_nonce`: what a handler's end says about its nonce |
 //! | `pause` | pause and resume |
+//! | `retention` | removing holds that are over |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -23,4 +24,5 @@ mod lease;
 mod namesakes;
 mod pause;
 mod queue;
+mod retention;
 mod shutdown;

@@ -211,6 +211,24 @@ impl Store for Spy {
         answer
     }
 
+    async fn sweep_holds(
+        &self,
+        lane: Lane,
+        below: Nonce,
+        kept: Duration,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        self.inner.sweep_holds(lane, below, kept, limit).await
+    }
+
+    async fn sweep_past_holds(&self, kept: Duration, limit: u32) -> Result<u64, StoreError> {
+        self.inner.sweep_past_holds(kept, limit).await
+    }
+
+    async fn lanes_with_old_holds(&self, kept: Duration) -> Result<Vec<Lane>, StoreError> {
+        self.inner.lanes_with_old_holds(kept).await
+    }
+
     async fn read_back(
         &self,
         lane: Lane,

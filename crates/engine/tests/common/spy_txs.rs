@@ -21,6 +21,16 @@ impl TxStore for Spy {
         self.inner.save_headers(update).await
     }
 
+    async fn sweep_txs(
+        &self,
+        chain: ChainId,
+        below: u64,
+        kept: Duration,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        self.inner.sweep_txs(chain, below, kept, limit).await
+    }
+
     async fn bind_txs(
         &self,
         node: &NodeId,

@@ -5,6 +5,7 @@
 //! | `landing` | the straight way: accepted, bound, sent, mined, confirmed; repeats; reverts |
 //! | `waiting` | order of acceptance, full lanes, pauses, silent chains |
 //! | `reorgs` | blocks that are taken back |
+//! | `retention` | removing what is over |
 //! | `leaving` | a node that goes, and one that takes over |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -15,5 +16,6 @@ mod common;
 mod landing;
 mod leaving;
 mod reorgs;
+mod retention;
 mod setup;
 mod waiting;

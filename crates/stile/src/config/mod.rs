@@ -27,11 +27,11 @@ pub use self::load::{ConfigErrors, Origin, Problem};
 pub use self::model::{
     Chain, ChainQuery, ChainQueryMode, Cluster, Config, Confirmations, Finality, FinalityTag,
     HeldExpiry, Lane, Lease, Log, LogFormat, LogLevel, Node, Nonce, NonceMode, NotHolder,
-    OutsideUse, Redis, RejectPolicy, Resubmit, Server, Signer, SignerSource, Store, Tx,
+    OutsideUse, Redis, RejectPolicy, Resubmit, Retention, Server, Signer, SignerSource, Store, Tx,
 };
 pub use self::reference::reference_markdown;
 pub use self::value::{
-    ConnectionUrl, HumanDuration, NotADuration, NotASecretReference, SecretReference,
+    ConnectionUrl, HumanDuration, Kept, NotADuration, NotASecretReference, SecretReference,
 };
 
 impl Config {

@@ -13,7 +13,9 @@ pub use self::lists::{Chain, Signer, SignerSource};
 pub use self::nonce::{
     ChainQuery, ChainQueryMode, HeldExpiry, Lane, Lease, Nonce, NonceMode, OutsideUse, RejectPolicy,
 };
-pub use self::service::{Cluster, Log, LogFormat, LogLevel, Node, NotHolder, Redis, Server, Store};
+pub use self::service::{
+    Cluster, Log, LogFormat, LogLevel, Node, NotHolder, Redis, Retention, Server, Store,
+};
 pub use self::transaction::{Confirmations, Finality, FinalityTag, Resubmit, Tx};
 
 /// Everything that can be configured; a section of the file for each field.
@@ -28,6 +30,8 @@ pub struct Config {
     pub log: Log,
     /// The database.
     pub store: Store,
+    /// How long what is over is kept.
+    pub retention: Retention,
     /// The shared memory of a cluster.
     pub redis: Redis,
     /// How nonces are handed out.

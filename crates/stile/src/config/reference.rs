@@ -20,6 +20,7 @@ pub(super) const SECTIONS: &[&Section] = &[
     &service::SERVER,
     &service::LOG,
     &service::STORE,
+    &service::RETENTION,
     &service::REDIS,
     &nonce::NONCE,
     &nonce::LEASE,
@@ -114,6 +115,7 @@ const fn duration(min_ms: u64, max_ms: u64) -> Kind {
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
+const DAY_MS: u64 = 24 * HOUR_MS;
 
 /// What a dotted path is.
 pub(super) enum Known {

@@ -3,6 +3,7 @@
 mod choice;
 mod duration;
 mod given;
+mod kept;
 mod kind;
 mod mask;
 mod secret;
@@ -11,6 +12,7 @@ mod url;
 pub(super) use self::choice::choice;
 pub use self::duration::{HumanDuration, NotADuration};
 pub(super) use self::given::Given;
+pub use self::kept::Kept;
 pub(super) use self::kind::Kind;
 pub use self::secret::{NotASecretReference, SecretReference};
 pub use self::url::ConnectionUrl;

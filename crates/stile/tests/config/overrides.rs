@@ -84,7 +84,7 @@ fn problems_name_the_variable() {
             "environment STILE__CHAIN: chain[1].idd: unknown key; did you mean chain.id?",
             "environment STILE__CHAIN__ID: chain.id: a list is set as a whole: STILE__CHAIN holds a TOML array of tables",
             "environment STILE__NONCE: nonce: is a section; its keys are set as STILE__NONCE__…",
-            r#"environment STILE__NONCE__HOLD_TIMEOUT: nonce.hold_timeout: must be a duration with a unit, such as "500ms", "10s", "2m" or "1h", not "60""#,
+            r#"environment STILE__NONCE__HOLD_TIMEOUT: nonce.hold_timeout: must be a duration with a unit, such as "500ms", "10s", "2m", "1h" or "30d", not "60""#,
             "environment STILE__NONCE__LEASE__DURATOIN: nonce.lease.duratoin: unknown key; did you mean nonce.lease.duration (STILE__NONCE__LEASE__DURATION)?",
             r#"environment STILE__NONCE__WORKER_COUNT: nonce.worker_count: must be a whole number from 1 to 1024, not "many""#,
             "environment STILE__SIGNER: signer: must be a TOML array of tables: unclosed inline table, expected `}`",

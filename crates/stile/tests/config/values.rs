@@ -39,7 +39,7 @@ fn choices() {
 fn durations() {
     assert_complaint(
         "[nonce]\nhold_timeout = 60",
-        r#"stile.toml:2: nonce.hold_timeout: must be a duration with a unit, such as "500ms", "10s", "2m" or "1h", not 60"#,
+        r#"stile.toml:2: nonce.hold_timeout: must be a duration with a unit, such as "500ms", "10s", "2m", "1h" or "30d", not 60"#,
     );
     assert_complaint(
         "[nonce]\nhold_timeout = \"999ms\"",

@@ -12,6 +12,7 @@
 //! | `gather` | calls that wait are committed together |
 //! | `sweep` | the first cursor, holds that ran out, what the chain shows |
 //! | `mark` | callers' marks, pause and resume: what needs no lease |
+//! | `retention` | removing what is over |
 //! | `read` | reads |
 //! | `rows` | rows to values and back |
 //! | `tx_store` | the part of the trait that is about transactions |
@@ -38,6 +39,7 @@ mod mark;
 mod read;
 mod read_txs;
 mod record;
+mod retention;
 mod rows;
 mod schema;
 mod session;
@@ -176,6 +178,24 @@ impl Store for PostgresStore {
 
     async fn resume(&self, lane: Lane) -> Result<bool, StoreError> {
         mark::set_paused(&self.sessions, lane, None).await
+    }
+
+    async fn sweep_holds(
+        &self,
+        lane: Lane,
+        below: Nonce,
+        kept: Duration,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        retention::sweep_holds(&self.sessions, lane, below, kept, limit).await
+    }
+
+    async fn sweep_past_holds(&self, kept: Duration, limit: u32) -> Result<u64, StoreError> {
+        retention::sweep_past_holds(&self.sessions, kept, limit).await
+    }
+
+    async fn lanes_with_old_holds(&self, kept: Duration) -> Result<Vec<Lane>, StoreError> {
+        retention::lanes_with_old_holds(&self.sessions, kept).await
     }
 
     async fn read_back(

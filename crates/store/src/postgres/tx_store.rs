@@ -9,7 +9,7 @@ use super::accept::Accept;
 use super::bind_txs::BindTxs;
 use super::by_request::{ByRequest, Name};
 use super::record::Record;
-use super::{PostgresStore, headers, read_txs};
+use super::{PostgresStore, headers, read_txs, retention};
 use crate::{
     Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
     StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
@@ -24,6 +24,16 @@ impl TxStore for PostgresStore {
 
     async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {
         headers::save(&self.sessions, update).await
+    }
+
+    async fn sweep_txs(
+        &self,
+        chain: ChainId,
+        below: u64,
+        kept: Duration,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        retention::sweep_txs(&self.sessions, chain, below, kept, limit).await
     }
 
     async fn bind_txs(

@@ -1,12 +1,14 @@
 //! The raw limits of a database: what the store is measured against.
 //!
 //! Rows of the same shape as the store's, with the same indexes, are inserted by plain statements
-//! with nothing around them. What the store reaches is then a share of what the
-//! database on this very machine can do, not a number from somewhere else.
+//! with nothing around them. What the store reaches is then a share of what the database on this
+//! very machine can do, not a number from somewhere else. [`seed_finished`] fills a store with
+//! history, to measure what that costs.
 
 mod admission;
 mod postgres;
 mod postgres_admission;
+mod seed;
 mod sqlite;
 mod sqlite_admission;
 
@@ -14,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use admission::{AdmissionLimits, Rate, measure_admission};
+pub use seed::seed_finished;
 
 use crate::StoreError;
 

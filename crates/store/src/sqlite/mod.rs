@@ -19,6 +19,7 @@ mod read;
 mod read_txs;
 mod readers;
 mod record;
+mod retention;
 mod rows;
 mod schema;
 mod sweep;
@@ -208,6 +209,24 @@ impl Store for SqliteStore {
 
     async fn resume(&self, lane: Lane) -> Result<bool, StoreError> {
         self.write(move |c| mark::set_paused(c, lane, None)).await
+    }
+
+    async fn sweep_holds(
+        &self,
+        lane: Lane,
+        below: Nonce,
+        kept: Duration,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        self.write(move |c| retention::sweep_holds(c, lane, below, kept, limit)).await
+    }
+
+    async fn sweep_past_holds(&self, kept: Duration, limit: u32) -> Result<u64, StoreError> {
+        self.write(move |c| retention::sweep_past_holds(c, kept, limit)).await
+    }
+
+    async fn lanes_with_old_holds(&self, kept: Duration) -> Result<Vec<Lane>, StoreError> {
+        self.read(move |c| retention::lanes_with_old_holds(c, kept)).await
     }
 
     async fn read_back(

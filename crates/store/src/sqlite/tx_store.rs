@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
 
-use super::{SqliteStore, accept, bind_txs, headers, read_txs, record};
+use super::{SqliteStore, accept, bind_txs, headers, read_txs, record, retention};
 use crate::{
     Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
     StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
@@ -21,6 +21,20 @@ impl TxStore for SqliteStore {
     async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {
         let update = update.clone();
         self.write(move |c| headers::save(c, &update)).await
+    }
+
+    async fn sweep_txs(
+        &self,
+        chain: ChainId,
+        below: u64,
+        kept: Duration,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let over = self.read(move |c| retention::txs_over(c, chain, below, kept, limit)).await?;
+        if over.is_empty() {
+            return Ok(0);
+        }
+        self.write(move |c| retention::sweep_txs(c, &over, below, kept)).await
     }
 
     async fn bind_txs(

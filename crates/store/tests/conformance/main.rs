@@ -20,6 +20,7 @@
 //! | `record` | what happens to them |
 //! | `tx_reads` | reads of transactions |
 //! | `stream` | the stream of events |
+//! | `retention` | removing what is over |
 //! | `headers` | which blocks are canonical, and forks that nobody has told of |
 //! | `opening` | URLs, and one server at a time |
 
@@ -61,6 +62,7 @@ mod opening;
 mod pause;
 mod reads;
 mod record;
+mod retention;
 mod schema;
 mod stream;
 mod sweep;

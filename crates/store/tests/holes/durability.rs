@@ -158,7 +158,10 @@ async fn hole_15_reading_back_waits_for_a_commit_that_is_still_under_way() {
     // A commit on its way: the lane's row is locked, the hold is not to be seen yet.
     let (committing, observer) = (bench.raw().await, bench.raw().await);
     let this = committing.of(lane(1));
-    committing.execute(&format!("DELETE FROM nonce WHERE {this}")).await;
+    let gone = format!(
+        "UPDATE nonce SET status = 'CONSUMED' WHERE {this}; DELETE FROM nonce WHERE {this}"
+    );
+    committing.execute(&gone).await;
     committing
         .execute(&format!("BEGIN; UPDATE lane SET updated_at = clock_timestamp() WHERE {this}"))
         .await;

@@ -12,6 +12,7 @@
 //! | `acquiring` | 11: racing and losing acquires, spellings, absent keys |
 //! | `requests` | 15, 16a, 16b, 16e: request ids, nonces and the order of acceptance |
 //! | `renewal` | 16d: renewal under load |
+//! | `retention` | removing what is over in the same moment as something else happens to it |
 //! | `away` | a server that is away or silent |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -27,3 +28,4 @@ mod fencing;
 mod interleaving;
 mod renewal;
 mod requests;
+mod retention;

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::value::{ConnectionUrl, HumanDuration, choice};
+use crate::config::value::{ConnectionUrl, HumanDuration, Kept, choice};
 
 /// `[node]`: who this process is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,16 @@ impl Default for Store {
             migrate: true,
         }
     }
+}
+
+/// `[retention]`: how long what is over is kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Transactions that are done.
+    pub finished: Kept,
+    /// Holds that are over.
+    pub holds: Kept,
 }
 
 /// `[redis]`: the shared memory of a cluster.

@@ -27,7 +27,7 @@ address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 `STILE__NONCE__LEASE__DURATION`. The lists are set as a whole, as a TOML array:
 `STILE__CHAIN='[{ id = 1, endpoints = ["https://rpc.example"] }]'`.
 
-**Durations** are a whole number and a unit: `"500ms"`, `"10s"`, `"2m"`, `"1h"`.
+**Durations** are a whole number and a unit: `"500ms"`, `"10s"`, `"2m"`, `"1h"`, `"30d"`.
 
 **Secrets** are given by reference: `"env:NAME"` for an environment variable, `"file:PATH"` for a
 file. A secret written into the configuration is refused.

@@ -1,8 +1,8 @@
 //! The process itself and what it stands on.
 
 use super::Preset::{Unset, Value};
-use super::{HOUR_MS, Key, MINUTE_MS, Section, duration};
-use crate::config::value::Kind;
+use super::{DAY_MS, HOUR_MS, Key, MINUTE_MS, SECOND_MS, Section, duration};
+use crate::config::value::{HumanDuration, Kind};
 use crate::config::{LogFormat, LogLevel, NotHolder};
 
 const STORE_SCHEMES: &[&str] = &["sqlite", "postgres", "postgresql"];
@@ -108,6 +108,37 @@ pub(super) const STORE: Section = Section {
             Value("true"),
             "Whether `stile serve` brings the schema up to date when it starts. With `false` that is \
              left to `stile migrate`.",
+        ),
+    ],
+};
+
+/// For ever, or from a second to ten years.
+const KEPT: Kind = Kind::Kept {
+    min: HumanDuration::from_millis(SECOND_MS),
+    max: HumanDuration::from_millis(3650 * DAY_MS),
+};
+
+pub(super) const RETENTION: Section = Section {
+    name: "retention",
+    is_list: false,
+    text: "How long what is over is kept in the database. Every node removes its part, a little at a \
+           time. See [operations](operations.md#retention-and-disk-use).",
+    keys: &[
+        Key::new(
+            "finished",
+            KEPT,
+            Value("forever"),
+            "How long transactions that are done are kept, with their attempts, their history and \
+             their request ids; a request id that comes again after that makes a new transaction. One \
+             that a reorganisation could still reopen is kept in any case.",
+        ),
+        Key::new(
+            "holds",
+            KEPT,
+            Value("forever"),
+            "How long holds that are over are kept, with their idempotency keys: those whose nonce the \
+             chain shows used, and those given back whose nonce somebody else got. Needs \
+             `nonce.chain_query.enabled` for the former.",
         ),
     ],
 };

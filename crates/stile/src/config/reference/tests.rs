@@ -14,7 +14,7 @@ fn sample(kind: Kind) -> Value {
         Kind::Boolean => Value::Boolean(true),
         Kind::Integer { max, .. } => Value::Integer(max),
         Kind::Decimal { max, .. } => Value::Float(max),
-        Kind::Duration { max, .. } => Value::from(max.to_string()),
+        Kind::Duration { max, .. } | Kind::Kept { max, .. } => Value::from(max.to_string()),
         Kind::Choice(names) => Value::from(names[names.len() - 1]),
         Kind::Listen => Value::from("[::1]:1"),
         Kind::NodeId => Value::from("stile-a"),

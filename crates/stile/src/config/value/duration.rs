@@ -10,11 +10,15 @@ use serde::{Deserialize, Serialize, Serializer};
 const MILLIS_PER_SECOND: u64 = 1_000;
 const MILLIS_PER_MINUTE: u64 = 60 * MILLIS_PER_SECOND;
 const MILLIS_PER_HOUR: u64 = 60 * MILLIS_PER_MINUTE;
+const MILLIS_PER_DAY: u64 = 24 * MILLIS_PER_HOUR;
 
 /// Below this, whole minutes are shown as seconds, the way time-outs are usually compared.
 const SHOWN_IN_MINUTES_FROM_MILLIS: u64 = 5 * MILLIS_PER_MINUTE;
 
-/// A duration written as `500ms`, `10s`, `2m` or `1h`.
+/// Below this, whole days are shown as hours.
+const SHOWN_IN_DAYS_FROM_MILLIS: u64 = 2 * MILLIS_PER_DAY;
+
+/// A duration written as `500ms`, `10s`, `2m`, `1h` or `30d`.
 ///
 /// A number without a unit is refused rather than guessed at: `10` means seconds to one reader and
 /// milliseconds to another.
@@ -23,7 +27,7 @@ pub struct HumanDuration(Duration);
 
 /// The text is not a whole number followed by one of the units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(r#"a duration is a whole number and a unit, such as "500ms", "10s", "2m" or "1h""#)]
+#[error(r#"a duration is a whole number and a unit, such as "500ms", "10s", "2m", "1h" or "30d""#)]
 pub struct NotADuration;
 
 impl HumanDuration {
@@ -63,6 +67,7 @@ impl FromStr for HumanDuration {
             "s" => MILLIS_PER_SECOND,
             "m" => MILLIS_PER_MINUTE,
             "h" => MILLIS_PER_HOUR,
+            "d" => MILLIS_PER_DAY,
             _ => return Err(NotADuration),
         };
         let number: u64 = number.parse().map_err(|_| NotADuration)?;
@@ -73,7 +78,9 @@ impl FromStr for HumanDuration {
 impl fmt::Display for HumanDuration {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
-        if millis > 0 && millis.is_multiple_of(MILLIS_PER_HOUR) {
+        if millis >= SHOWN_IN_DAYS_FROM_MILLIS && millis.is_multiple_of(MILLIS_PER_DAY) {
+            write!(formatter, "{}d", millis / MILLIS_PER_DAY)
+        } else if millis > 0 && millis.is_multiple_of(MILLIS_PER_HOUR) {
             write!(formatter, "{}h", millis / MILLIS_PER_HOUR)
         } else if millis >= SHOWN_IN_MINUTES_FROM_MILLIS && millis.is_multiple_of(MILLIS_PER_MINUTE)
         {
@@ -118,9 +125,14 @@ mod tests {
 
     #[test]
     fn reads_each_unit() {
-        for (text, millis) in
-            [("0s", 0), ("500ms", 500), ("10s", 10_000), ("2m", 120_000), ("1h", 3_600_000)]
-        {
+        for (text, millis) in [
+            ("0s", 0),
+            ("500ms", 500),
+            ("10s", 10_000),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+            ("30d", 2_592_000_000),
+        ] {
             assert_eq!(text.parse(), Ok(HumanDuration::from_millis(millis)), "{text}");
         }
     }
@@ -137,7 +149,7 @@ mod tests {
             "10 s",
             "10S",
             "1m30s",
-            "1d",
+            "1w",
             "99999999999999999999h",
             "18446744073709551615h",
         ] {
@@ -154,6 +166,8 @@ mod tests {
             ("3600s", "1h"),
             ("1500ms", "1500ms"),
             ("0h", "0s"),
+            ("1d", "24h"),
+            ("720h", "30d"),
         ] {
             let duration: HumanDuration = given.parse().expect("a duration");
             assert_eq!(duration.to_string(), shown);

@@ -7,7 +7,7 @@ use stile_domain::AddressError;
 use toml::Value;
 
 use super::url::check_url;
-use super::{Given, HumanDuration, NotASecretReference, SecretReference};
+use super::{Given, HumanDuration, Kept, NotASecretReference, SecretReference};
 
 /// What a key accepts. Its `Display` is the rule in words, both in messages ("must be …") and on
 /// the reference page.
@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Decimal { min: f64, max: f64 },
     /// A duration between bounds, both included.
     Duration { min: HumanDuration, max: HumanDuration },
+    /// For ever, or a duration between bounds, both included.
+    Kept { min: HumanDuration, max: HumanDuration },
     /// One of these names.
     Choice(&'static [&'static str]),
     /// An address of this machine to listen on.
@@ -54,6 +56,14 @@ impl Kind {
                 given.decimal().filter(|decimal| (min..=max).contains(decimal)).map(Value::Float)
             }
             Self::Duration { min, max } => return check_duration(given, min, max),
+            Self::Kept { min, max } => {
+                let kept = given.text().and_then(|text| text.parse::<Kept>().ok());
+                let fits = |kept: &Kept| match kept {
+                    Kept::Forever => true,
+                    Kept::For(duration) => (min..=max).contains(duration),
+                };
+                kept.filter(fits).map(|kept| Value::from(kept.to_string()))
+            }
             Self::Choice(names) => {
                 given.text().filter(|text| names.contains(text)).map(Value::from)
             }
@@ -130,7 +140,7 @@ fn check_duration(
     max: HumanDuration,
 ) -> Result<Value, String> {
     let duration: HumanDuration = given.text().and_then(|text| text.parse().ok()).ok_or_else(|| {
-        format!(r#"must be a duration with a unit, such as "500ms", "10s", "2m" or "1h", not {given}"#)
+        format!(r#"must be a duration with a unit, such as "500ms", "10s", "2m", "1h" or "30d", not {given}"#)
     })?;
     if (min..=max).contains(&duration) {
         Ok(Value::from(duration.to_string()))
@@ -146,6 +156,9 @@ impl fmt::Display for Kind {
             Self::Integer { min, max } => write!(formatter, "a whole number from {min} to {max}"),
             Self::Decimal { min, max } => write!(formatter, "a number from {min} to {max}"),
             Self::Duration { min, max } => write!(formatter, "a duration from {min} to {max}"),
+            Self::Kept { min, max } => {
+                write!(formatter, r#""forever" or a duration from {min} to {max}"#)
+            }
             Self::Choice(names) => {
                 let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
                 formatter.write_str(&either(&quoted))
@@ -207,6 +220,11 @@ mod tests {
                 Kind::Duration { min: seconds(1), max: seconds(9) },
                 "10s",
                 r#"must be a duration from 1s to 9s, not "10s""#,
+            ),
+            (
+                Kind::Kept { min: seconds(1), max: seconds(9) },
+                "always",
+                r#"must be "forever" or a duration from 1s to 9s, not "always""#,
             ),
             (Kind::Choice(&["a", "b", "c"]), "d", r#"must be "a", "b" or "c", not "d""#),
             (

@@ -37,6 +37,14 @@ impl Backend {
             .set_literal("confirmations.required", "1")
     }
 
+    /// Where the store is.
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Sqlite(directory) => format!("sqlite://{}", file(directory.path()).display()),
+            Self::Postgres(database) => database.url.clone(),
+        }
+    }
+
     /// Somebody who reads the store without the node's help, and so sees only what is committed.
     pub(crate) async fn witness(&self) -> Witness {
         match self {
@@ -58,6 +66,29 @@ pub(crate) enum Witness {
 }
 
 impl Witness {
+    /// How many rows there are: transactions, attempts, entries of histories, nonces. All of one
+    /// moment.
+    pub(crate) async fn counts(&self) -> [u64; 4] {
+        let sql = "SELECT (SELECT count(*) FROM tx), (SELECT count(*) FROM attempt),
+                          (SELECT count(*) FROM tx_event), (SELECT count(*) FROM nonce)";
+        let counts: [i64; 4] = match self {
+            Self::Sqlite(file) => {
+                let connection = rusqlite::Connection::open(file).unwrap();
+                connection.busy_timeout(testkit::DEADLINE).unwrap();
+                let counts = connection.query_row(sql, [], |row| {
+                    Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+                });
+                counts.unwrap_or_else(|error| panic!("{sql}: {error}"))
+            }
+            Self::Postgres(client) => {
+                let row = client.query_one(sql, &[]).await;
+                let row = row.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+                [row.get(0), row.get(1), row.get(2), row.get(3)]
+            }
+        };
+        counts.map(i64::unsigned_abs)
+    }
+
     /// Whether a signed transaction with this hash is on record.
     pub(crate) async fn knows_attempt(&self, hash: B256) -> bool {
         match self {
