@@ -21,6 +21,7 @@
 //! | `tx_reads` | reads of transactions |
 //! | `stream` | the stream of events |
 //! | `headers` | which blocks are canonical, and forks that nobody has told of |
+//! | `api_keys` | who may call: made, listed, revoked, expired |
 //! | `opening` | URLs, and one server at a time |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -48,6 +49,7 @@ macro_rules! on_both_stores {
 }
 
 mod accept;
+mod api_keys;
 mod bind;
 mod bind_txs;
 mod constraints;
