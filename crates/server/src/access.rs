@@ -1,5 +1,6 @@
 //! Who is asking, what that lets them do, and what each call needs.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -61,10 +62,21 @@ impl Access {
             return Err(Problem::new(Code::Forbidden, detail));
         }
         if need.all_signers && !self.sees_all() {
-            let detail = format!("this call needs the operation {} for all signers", need.operation);
+            let detail =
+                format!("this call needs the operation {} for all signers", need.operation);
             return Err(Problem::new(Code::Forbidden, detail));
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Access {
+    /// For logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open => f.write_str("none"),
+            Self::Key(pass) => pass.id.fmt(f),
+        }
     }
 }
 
@@ -136,7 +148,7 @@ mod tests {
             ("GET", "/api/v1/events", Some((Read, false))),
             ("GET", "/api/v1/keys", Some((Admin, false))),
             ("POST", "/api/v1/keys", Some((Admin, false))),
-            ("DELETE", "/api/v1/keys/{id}", Some((Admin, false))),
+            ("DELETE", "/api/v1/keys/{keyId}", Some((Admin, false))),
             ("GET", "/api/v1/nonces/{signer}", Some((Read, false))),
             ("POST", "/api/v1/nonces/{signer}/allocate", Some((Send, false))),
             ("POST", "/api/v1/nonces/{signer}/{nonce}/recyclable", Some((Send, false))),

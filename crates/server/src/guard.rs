@@ -22,6 +22,7 @@ use stile_store::{ActiveKey, Store, StoreError};
 use tokio::sync::Mutex;
 
 use crate::access::{Access, Pass};
+use crate::measure;
 
 /// How often keys are read: the longest that a revoked one is still good for.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -142,7 +143,9 @@ impl Guard {
 
     async fn read(&self, begun: Instant) {
         let failing = &self.0.failing;
-        match self.0.store.active_keys().await {
+        let read = self.0.store.active_keys().await;
+        measure::keys_read(read.is_ok());
+        match read {
             Ok(keys) => {
                 if !keys.is_empty() && self.is_open() {
                     tracing::info!("there are API keys now: every call needs one");
@@ -198,7 +201,8 @@ mod tests {
     fn a_token_comes_once_and_as_a_bearer_token() {
         let token = Token::fresh().unwrap();
         let text = token.reveal();
-        for good in [format!("Bearer {text}"), format!("bearer {text}"), format!("BEARER  {text}")] {
+        for good in [format!("Bearer {text}"), format!("bearer {text}"), format!("BEARER  {text}")]
+        {
             assert_eq!(of(&[&good]).unwrap().hash(), token.hash(), "{good}");
         }
         let good = format!("Bearer {text}");

@@ -19,7 +19,7 @@
 //! | [`problem`] | RFC 9457 problem documents |
 //! | [`code`] | every error code there is |
 //! | `schema` | what texts and numbers look like, for the OpenAPI document |
-//! | `measure` | a count and a duration for every request |
+//! | `measure` | a count and a duration for every request, and what the guard costs |
 //! | [`serve`] | listening and stopping |
 //!
 //! What is deliberately absent: rules about nonces and transactions. A handler parses, calls the

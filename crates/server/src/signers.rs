@@ -202,7 +202,8 @@ pub(crate) async fn show(
     uri: Uri,
 ) -> Result<Json<SignerView>, Problem> {
     let query: SignerQuery = extract::query(&uri)?;
-    let lane = app.directory.lane(&access, nonces::chain(query.chain_id)?, extract::signer(&signer)?)?;
+    let lane =
+        app.directory.lane(&access, nonces::chain(query.chain_id)?, extract::signer(&signer)?)?;
     view(&app, lane).await
 }
 
@@ -226,7 +227,7 @@ pub(crate) async fn pause(
     let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let reason = nonces::reason(body.reason)?;
     let changed = app.node.nonces().pause(lane, &reason).await?;
-    tracing::warn!(signer = %lane.signer, chain = %lane.chain, reason, "lane paused by an operator");
+    tracing::warn!(signer = %lane.signer, chain = %lane.chain, key = %access, reason, "lane paused by an operator");
     after_change(&app, lane, changed).await
 }
 
@@ -249,7 +250,7 @@ pub(crate) async fn resume(
 ) -> Result<Json<SignerView>, Problem> {
     let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let changed = app.node.nonces().resume(lane).await?;
-    tracing::warn!(signer = %lane.signer, chain = %lane.chain, "lane resumed by an operator");
+    tracing::warn!(signer = %lane.signer, chain = %lane.chain, key = %access, "lane resumed by an operator");
     after_change(&app, lane, changed).await
 }
 

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{
-    Address, KeyId, KeyName, Operation, Scope, SignerScope, Timestamp, TokenHash,
-};
+use stile_domain::{Address, KeyId, KeyName, Operation, Scope, SignerScope, Timestamp, TokenHash};
 
 use crate::StoreError;
 

@@ -116,8 +116,11 @@ pub(crate) async fn by_request(
 ) -> Result<Json<TxView>, Problem> {
     let query: ByRequestQuery = extract::query(&uri)?;
     let request_id = body::request_id(query.request_id)?;
-    let lane =
-        app.directory.lane(&access, nonces::chain(query.chain_id)?, extract::signer(&query.signer)?)?;
+    let lane = app.directory.lane(
+        &access,
+        nonces::chain(query.chain_id)?,
+        extract::signer(&query.signer)?,
+    )?;
     let transactions = app.node.transactions();
     let Some(tx) = transactions.by_request(TENANT, lane, &request_id).await? else {
         let detail = format!("{} has no transaction with the request id {request_id}", lane.signer);

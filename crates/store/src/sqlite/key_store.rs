@@ -11,8 +11,7 @@ use super::{SqliteStore, rows, tx_rows};
 use crate::key_store::{operations_text, scope, signers_bytes};
 use crate::{ActiveKey, Key, KeyRef, KeyStore, NewKey, StoreError};
 
-const COLUMNS: &str =
-    "key_id, name, hint, operations, signers, created_at, expires_at, revoked_at";
+const COLUMNS: &str = "key_id, name, hint, operations, signers, created_at, expires_at, revoked_at";
 
 #[async_trait]
 impl KeyStore for SqliteStore {
@@ -99,7 +98,8 @@ fn revoke(connection: &Connection, key: &KeyRef) -> Result<Option<Key>, StoreErr
 fn read_scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
     let operations: String = row.get("operations")?;
     let signers: Option<Vec<u8>> = row.get("signers")?;
-    scope(&operations, signers.as_deref()).ok_or_else(|| rows::broken(row, "operations", Type::Text))
+    scope(&operations, signers.as_deref())
+        .ok_or_else(|| rows::broken(row, "operations", Type::Text))
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Key> {

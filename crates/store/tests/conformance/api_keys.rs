@@ -129,10 +129,8 @@ async fn a_key_ends_by_the_databases_clock(bench: Bench) {
     let soon = new_key("soon", scope(&[Operation::Read], &[]), Some(Duration::from_millis(50)));
     let soon = make(store, &soon).await;
     let later = make(store, &new_key("later", soon.scope.clone(), Some(HOUR))).await;
-    eventually("the key to end", async || {
-        (active_ids(store).await == [later.id]).then_some(())
-    })
-    .await;
+    eventually("the key to end", async || (active_ids(store).await == [later.id]).then_some(()))
+        .await;
     assert_eq!(store.keys(false).await.unwrap(), [soon, later], "it is listed all the same");
     assert_eq!(store.create_key(&reader("soon")).await.unwrap(), None, "and has its name");
 }
