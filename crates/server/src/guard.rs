@@ -46,9 +46,17 @@ struct Inner {
     passes: ArcSwap<Passes>,
     /// Never unset.
     closed: AtomicBool,
-    /// When the last read began. Held while reading, so that no older answer replaces a newer one.
-    last_read: Mutex<Instant>,
+    /// Held while reading, so that no older answer replaces a newer one.
+    reads: Mutex<Reads>,
     failing: AtomicBool,
+}
+
+/// When reads began. A caller who goes away takes the read it waits for along, so one that was tried
+/// is not always one that was done.
+#[derive(Debug)]
+struct Reads {
+    tried: Instant,
+    done: Instant,
 }
 
 impl Guard {
@@ -60,7 +68,7 @@ impl Guard {
         Ok(Self(Arc::new(Inner {
             closed: AtomicBool::new(!passes.is_empty()),
             passes: ArcSwap::from_pointee(passes),
-            last_read: Mutex::new(begun),
+            reads: Mutex::new(Reads { tried: begun, done: begun }),
             failing: AtomicBool::new(false),
             store,
         })))
@@ -115,22 +123,19 @@ impl Guard {
     /// share one read, and reads keep their distance.
     async fn read_for_unknown(&self) {
         let asked = Instant::now();
-        let mut last_read = self.0.last_read.lock().await;
-        if *last_read >= asked {
+        let mut reads = self.0.reads.lock().await;
+        if reads.done >= asked {
             return;
         }
-        if let Some(wait) = GAP.checked_sub(last_read.elapsed()) {
+        if let Some(wait) = GAP.checked_sub(reads.tried.elapsed()) {
             tokio::time::sleep(wait).await;
         }
-        *last_read = Instant::now();
-        self.read(*last_read).await;
+        self.read(&mut reads).await;
     }
 
     /// Reads the keys now: somebody has just changed them.
     pub(crate) async fn refresh(&self) {
-        let mut last_read = self.0.last_read.lock().await;
-        *last_read = Instant::now();
-        self.read(*last_read).await;
+        self.read(&mut *self.0.reads.lock().await).await;
     }
 
     /// Reads the keys every second, for ever.
@@ -141,8 +146,9 @@ impl Guard {
         }
     }
 
-    async fn read(&self, begun: Instant) {
-        let failing = &self.0.failing;
+    async fn read(&self, reads: &mut Reads) {
+        let (begun, failing) = (Instant::now(), &self.0.failing);
+        reads.tried = begun;
         let read = self.0.store.active_keys().await;
         measure::keys_read(read.is_ok());
         match read {
@@ -162,6 +168,7 @@ impl Guard {
                 }
             }
         }
+        reads.done = begun;
     }
 }
 

@@ -33,6 +33,8 @@ pub enum ListenError {
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
+    /// As it was asked for; the port may be left to the system.
+    asked: SocketAddr,
     address: SocketAddr,
 }
 
@@ -42,7 +44,7 @@ impl Listening {
     pub async fn bind(listen: SocketAddr) -> Result<Self, ListenError> {
         let listener = TcpListener::bind(listen).await.map_err(|e| ListenError::Bind(listen, e))?;
         let address = listener.local_addr().map_err(|e| ListenError::Bind(listen, e))?;
-        Ok(Self { listener, address })
+        Ok(Self { listener, asked: listen, address })
     }
 
     /// Refuses an address that other machines reach while there is no key. To be asked before a node
@@ -51,7 +53,7 @@ impl Listening {
         if self.address.ip().is_loopback() || !guard.is_open() {
             return Ok(());
         }
-        Err(ListenError::NotLoopback(self.address))
+        Err(ListenError::NotLoopback(self.asked))
     }
 }
 
@@ -74,7 +76,7 @@ impl Server {
 
     /// Serves on an address taken before, until [`Self::stop`].
     pub fn on(listening: Listening, app: App, guard: Guard) -> Self {
-        let Listening { listener, address } = listening;
+        let Listening { listener, address, .. } = listening;
         if !address.ip().is_loopback() {
             guard.close();
         }
