@@ -1,6 +1,7 @@
 //! The layer in front of all calls: who is asking, and may they?
 
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::{Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -28,6 +29,10 @@ pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next:
     if known && let Err(problem) = access.check(need) {
         return problem.into_response();
     }
+    // Whoever should log headers further in does not log keys.
+    if let Some(value) = request.headers_mut().get_mut(header::AUTHORIZATION) {
+        value.set_sensitive(true);
+    }
     request.extensions_mut().insert(access);
     next.run(request).await
 }
@@ -43,11 +48,11 @@ pub(crate) fn document(document: &mut OpenApi) {
     components.add_security_scheme(SCHEME, SecurityScheme::Http(scheme.build()));
     for (path, item) in &mut document.paths.paths {
         let calls = [
-            (axum::http::Method::GET, &mut item.get),
-            (axum::http::Method::POST, &mut item.post),
-            (axum::http::Method::PUT, &mut item.put),
-            (axum::http::Method::DELETE, &mut item.delete),
-            (axum::http::Method::PATCH, &mut item.patch),
+            (Method::GET, &mut item.get),
+            (Method::POST, &mut item.post),
+            (Method::PUT, &mut item.put),
+            (Method::DELETE, &mut item.delete),
+            (Method::PATCH, &mut item.patch),
         ];
         for (method, call) in calls {
             let (Some(need), Some(call)) = (needed(&method, path), call) else { continue };

@@ -47,6 +47,10 @@ async fn what_is_open_stays_open(backend: Backend) {
     ] {
         assert_eq!(node.get(path).await.status, 200, "{path}");
     }
+    // The page can ask for a key and send it, which an EventSource cannot, and does not keep it.
+    let page = node.get("/").await.text;
+    assert!(page.contains("\"Bearer \"") && page.contains("sessionStorage"));
+    assert!(!page.contains("new EventSource") && !page.contains("localStorage"));
     for path in ["/metrics", "/api/v1/tx", "/api/v1/events", "/api/v1/nowhere", "/nowhere", "/rpc"]
     {
         let refused = node.get(path).await;

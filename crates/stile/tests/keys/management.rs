@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stile_domain::Token;
 
-use crate::common::{SIGNER, run};
+use crate::common::{Finished, SIGNER, StileProcess, run, stile};
 use crate::support::{Backend, NOBODY, OURS, THEIRS};
 
 on_both_stores!(admins_manage_keys_over_http, keys_are_managed_at_a_terminal);
@@ -129,23 +129,28 @@ async fn keys_are_managed_at_a_terminal(backend: Backend) {
     ] {
         assert_eq!(backend.key_command(arguments).await.code, Some(2), "{arguments:?}");
     }
-    client_commands(&node, &token).await;
+    let blind = backend.key("blind", "send", OURS).await;
+    client_commands(&node, &token, &blind).await;
 }
 
-/// `stile tx` and `stile signer` with and without the key.
-async fn client_commands(node: &crate::common::StileProcess, token: &str) {
+/// `stile tx` and `stile signer` with a key, without one, and with one that is not for it.
+async fn client_commands(node: &StileProcess, token: &str, blind: &str) {
     let show = ["signer", "show", SIGNER, "--url", node.url()];
     let without = run(&show).await;
     for part in ["unauthorized", "STILE_API_KEY", "--api-key", "stile key create"] {
         assert!(without.failure().contains(part), "{part} is missing: {without:?}");
     }
     run(&[&show[..], &["--api-key", token]].concat()).await.ok();
-    let launch = crate::common::stile(&show).env("STILE_API_KEY", token).start();
-    crate::common::Finished::of(&launch).await.ok();
-    let help = crate::common::stile(&["signer", "show", "--help"]).env("STILE_API_KEY", token);
-    let help = crate::common::Finished::of(&help.start()).await;
+    let launch = stile(&show).env("STILE_API_KEY", token).start();
+    Finished::of(&launch).await.ok();
+    let help = stile(&["signer", "show", "--help"]).env("STILE_API_KEY", token);
+    let help = Finished::of(&help.start()).await;
     assert!(help.ok().contains("STILE_API_KEY") && !help.ok().contains(token), "{help:?}");
 
+    let forbidden = run(&[&show[..], &["--api-key", blind]].concat()).await;
+    for part in ["forbidden", "needs the operation read", "use another key"] {
+        assert!(forbidden.failure().contains(part), "{part} is missing: {forbidden:?}");
+    }
     let stranger = ["tx", "list", "--signer", NOBODY, "--url", node.url(), "--api-key", token];
     assert!(run(&stranger).await.failure().contains("unknown-signer"));
     let broken = &token[..token.len() - 1];
