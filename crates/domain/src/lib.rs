@@ -19,6 +19,8 @@
 //! | [`receipt`] | what the chain says once it is mined |
 //! | [`headers`] | which blocks are canonical |
 //! | [`finality`] | when it is done |
+//! | [`scope`] | what an API key may do, and for which signers |
+//! | [`token`] | the secret of an API key, and what is kept of it |
 
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
@@ -34,6 +36,8 @@ pub mod payload;
 pub mod plan;
 pub mod receipt;
 pub mod reuse;
+pub mod scope;
+pub mod token;
 pub mod tx;
 pub mod wei;
 
@@ -51,6 +55,8 @@ pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
 pub use receipt::Receipt;
 pub use reuse::{Released, ReuseFate};
+pub use scope::{KeyId, KeyName, KeyNameError, Operation, Scope, ScopeError, SignerScope};
+pub use token::{NotAToken, Token, TokenHash};
 pub use tx::{
     EventKind, IllegalStep, Obstacle, Outcome, Standing, Step, SubState, Successor, TxId, TxState,
     UnknownName,

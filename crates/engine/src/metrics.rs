@@ -424,7 +424,8 @@ pub fn reference_markdown() -> String {
     let mut page = String::from(
         "# Metrics\n\nServed at `/metrics` in Prometheus' text format. No metric carries a signer's address.\n\
          Besides these, `stile_http_requests_total` (by method, route and status) and\n\
-         `stile_http_request_seconds` (by route) count every request.\n\n\
+         `stile_http_request_seconds` (by route) count every request, and\n\
+         `stile_api_key_reads_total` (by result) counts how often the API keys were read from the database.\n\n\
          | metric | kind | what it tells |\n|---|---|---|\n",
     );
     for (name, kind, text) in METRICS {

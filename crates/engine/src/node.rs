@@ -96,6 +96,11 @@ impl Node {
         &self.transactions
     }
 
+    /// The store, for what is not the engine's business: API keys.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.core.store
+    }
+
     /// Whether the database answers.
     pub async fn ready(&self) -> Result<(), StoreError> {
         self.core.store.ping().await

@@ -15,8 +15,9 @@ use utoipa_axum::routes;
 
 use crate::code::Code;
 use crate::directory::Directory;
+use crate::guard::Guard;
 use crate::problem::Problem;
-use crate::{docs, events, health, measure, nonces, page, schema, signers, tx};
+use crate::{bearer, docs, events, health, keys, measure, nonces, page, schema, signers, tx};
 
 /// Most calls need no more.
 const BODY_LIMIT_BYTES: usize = 64 * 1024;
@@ -42,6 +43,8 @@ pub(crate) struct Served {
     pub(crate) node: Arc<Node>,
     pub(crate) directory: Directory,
     pub(crate) prometheus: PrometheusHandle,
+    /// Knows who may call.
+    pub(crate) guard: Guard,
     /// The server stops: answers that have no end must end now.
     pub(crate) stopping: CancellationToken,
 }
@@ -89,6 +92,8 @@ fn api() -> OpenApiRouter<Shared> {
         .routes(routes!(signers::show))
         .routes(routes!(signers::pause))
         .routes(routes!(signers::resume))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))
@@ -96,20 +101,22 @@ fn api() -> OpenApiRouter<Shared> {
 
 /// The OpenAPI document of all routes.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    api().split_for_parts().1
+    parts().1
 }
 
-/// All routes.
-pub fn router(app: App) -> Router {
-    routes(app, CancellationToken::new())
+/// The routes, and the document with what each of them needs.
+fn parts() -> (Router<Shared>, utoipa::openapi::OpenApi) {
+    let (routes, mut document) = api().split_for_parts();
+    bearer::document(&mut document);
+    (routes, document)
 }
 
 /// All routes, for a server that may stop.
-pub(crate) fn routes(app: App, stopping: CancellationToken) -> Router {
+pub(crate) fn routes(app: App, guard: Guard, stopping: CancellationToken) -> Router {
     measure::describe();
     let App { node, directory, prometheus } = app;
-    let served = Served { node, directory, prometheus, stopping };
-    let (routes, document) = api().split_for_parts();
+    let served = Arc::new(Served { node, directory, prometheus, guard, stopping });
+    let (routes, document) = parts();
     routes
         .route("/openapi.json", axum::routing::get(|| async move { Json(document) }))
         .merge(docs::routes())
@@ -119,9 +126,10 @@ pub(crate) fn routes(app: App, stopping: CancellationToken) -> Router {
             Problem::new(Code::MethodNotAllowed, "this path does not take this method")
         })
         .layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
+        .layer(middleware::from_fn_with_state(Arc::clone(&served), bearer::check))
         .layer(CatchPanicLayer::custom(|_| {
             Problem::new(Code::Internal, "see the log").into_response()
         }))
         .layer(middleware::from_fn(measure::measure))
-        .with_state(Arc::new(served))
+        .with_state(served)
 }

@@ -46,6 +46,14 @@ codes! {
         "Send the header Content-Type: application/json.";
     BodyTooLarge "body-too-large" PAYLOAD_TOO_LARGE "The body is too large"
         "POST /api/v1/tx takes 512 KiB, POST /api/v1/tx/batch 16 MiB, every other call 64 KiB.";
+    Unauthorized "unauthorized" UNAUTHORIZED "The call comes without a good API key"
+        "Send the header Authorization: Bearer <key>. `stile key create` makes a key, `stile key list` says which ones are good.";
+    Forbidden "forbidden" FORBIDDEN "The API key is not for this"
+        "The detail names the operation that is needed. What a key may do never changes: an admin makes another one.";
+    KeyNotFound "key-not-found" NOT_FOUND "There is no such API key"
+        "GET /api/v1/keys?all=true lists those there are, and those there were.";
+    KeyNameTaken "key-name-taken" CONFLICT "Another API key has this name"
+        "Revoke that one first, or choose another name. A key that has expired keeps its name until it is revoked.";
     NotFound "not-found" NOT_FOUND "There is nothing at this path"
         "See /docs or /openapi.json for the paths there are.";
     MethodNotAllowed "method-not-allowed" METHOD_NOT_ALLOWED "This path does not take this method"

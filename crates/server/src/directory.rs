@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use stile_domain::{Address, ChainId, Lane};
 
+use crate::access::Access;
 use crate::code::Code;
 use crate::problem::Problem;
 
@@ -24,8 +25,14 @@ impl Directory {
         Self { lanes, only_chain }
     }
 
-    /// The lane of a signer. The chain may be left out while there is one.
-    pub(crate) fn lane(&self, chain: Option<ChainId>, signer: Address) -> Result<Lane, Problem> {
+    /// The lane of a signer. The chain may be left out while there is one. A signer that the caller
+    /// may not see is as unknown as one that is not served.
+    pub(crate) fn lane(
+        &self,
+        access: &Access,
+        chain: Option<ChainId>,
+        signer: Address,
+    ) -> Result<Lane, Problem> {
         let chain = chain.or(self.only_chain).ok_or_else(|| {
             Problem::new(
                 Code::ChainRequired,
@@ -33,7 +40,7 @@ impl Directory {
             )
         })?;
         let lane = Lane::new(chain, signer);
-        if self.lanes.contains(&lane) { Ok(lane) } else { Err(self.unknown(Some(chain), signer)) }
+        if self.shows(access, lane) { Ok(lane) } else { Err(self.unknown(Some(chain), signer)) }
     }
 
     /// What a caller is told whose signer is not served.
@@ -42,26 +49,33 @@ impl Directory {
         Problem::new(Code::UnknownSigner, format!("signer {signer}{chain} is not served here"))
     }
 
-    /// Whether a lane is served.
-    pub(crate) fn serves(&self, lane: Lane) -> bool {
-        self.lanes.contains(&lane)
+    /// Whether a lane is served, and the caller may know.
+    pub(crate) fn shows(&self, access: &Access, lane: Lane) -> bool {
+        self.lanes.contains(&lane) && access.sees(lane.signer)
     }
 
-    /// The lanes of a chain, of a signer, of both, or all.
-    pub(crate) fn matching(
-        &self,
+    /// The lanes of a chain, of a signer, of both, or all, as far as the caller may see them.
+    pub(crate) fn matching<'a>(
+        &'a self,
+        access: &'a Access,
         chain: Option<ChainId>,
         signer: Option<Address>,
-    ) -> impl Iterator<Item = Lane> + '_ {
+    ) -> impl Iterator<Item = Lane> + 'a {
         self.lanes.iter().copied().filter(move |lane| {
-            chain.is_none_or(|chain| lane.chain == chain)
+            access.sees(lane.signer)
+                && chain.is_none_or(|chain| lane.chain == chain)
                 && signer.is_none_or(|signer| lane.signer == signer)
         })
     }
 
-    /// Lanes in order, after a given one.
-    pub(crate) fn after(&self, cursor: Option<Lane>) -> impl Iterator<Item = Lane> + '_ {
+    /// The lanes that the caller may see, in order, after a given one.
+    pub(crate) fn after<'a>(
+        &'a self,
+        access: &'a Access,
+        cursor: Option<Lane>,
+    ) -> impl Iterator<Item = Lane> + 'a {
         let start = cursor.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-        self.lanes.range((start, std::ops::Bound::Unbounded)).copied()
+        let after = self.lanes.range((start, std::ops::Bound::Unbounded)).copied();
+        after.filter(|lane| access.sees(lane.signer))
     }
 }

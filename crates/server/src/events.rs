@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema, openapi};
 use uuid::Uuid;
 
+use crate::access::Access;
 use crate::app::Shared;
 use crate::extract;
 use crate::nonces::{self, Number, TENANT};
@@ -125,7 +126,8 @@ impl Wanted {
 ///
 /// Each event is named `tx`; its `id` is its place in the stream. To go on after a break, send the
 /// last `id` as the header `Last-Event-ID` (browsers do so by themselves) or as `after`.
-/// An `id` that comes without data says how far the stream has been read.
+/// An `id` that comes without data says how far the stream has been read. A stream ends when its key
+/// is revoked or expires.
 #[utoipa::path(
     get, path = "/api/v1/events", tag = "transactions", operation_id = "events",
     params(EventsQuery, LastEventHeader),
@@ -136,6 +138,7 @@ impl Wanted {
 )]
 pub(crate) async fn events(
     State(app): State<Shared>,
+    access: Access,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
@@ -149,7 +152,7 @@ pub(crate) async fn events(
         tx: query.tx_id.as_deref().map(tx_id).transpose()?,
     };
     if let Some(signer) = wanted.signer
-        && app.directory.matching(wanted.chain, wanted.signer).next().is_none()
+        && app.directory.matching(&access, wanted.chain, wanted.signer).next().is_none()
     {
         return Err(app.directory.unknown(wanted.chain, signer));
     }
@@ -161,7 +164,7 @@ pub(crate) async fn events(
     };
     let begin =
         Event::default().id(position.to_string()).retry(PATIENCE).comment("the stream begins");
-    let feed = Feed { app, wanted, written, position, ready: VecDeque::from([begin]) };
+    let feed = Feed { app, access, wanted, written, position, ready: VecDeque::from([begin]) };
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     Ok(Sse::new(futures::stream::unfold(feed, Feed::next)).keep_alive(keep_alive))
 }
@@ -173,6 +176,7 @@ fn position(field: &str, text: &str) -> Result<StreamPosition, Problem> {
 /// One client's way through the stream.
 struct Feed {
     app: Shared,
+    access: Access,
     wanted: Wanted,
     written: watch::Receiver<u64>,
     /// How far the stream has been read.
@@ -182,11 +186,11 @@ struct Feed {
 }
 
 impl Feed {
-    /// The next event; `None` when the server stops.
+    /// The next event; `None` when the server stops, or the caller's key is no longer good.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         let stopping = self.app.stopping.clone();
         loop {
-            if stopping.is_cancelled() {
+            if stopping.is_cancelled() || !self.app.guard.still_admits(&self.access) {
                 return None;
             }
             if let Some(event) = self.ready.pop_front() {
@@ -220,13 +224,15 @@ impl Feed {
         for event in page {
             self.take(event);
         }
-        if self.ready.is_empty() {
+        // How far the stream has been read tells how busy others are, so it is not for those who may
+        // not see the others. They read a little more when they come back, and miss nothing.
+        if self.ready.is_empty() && self.access.sees_all() {
             self.ready.push_back(Event::default().id(last.to_string()));
         }
     }
 
     fn take(&mut self, event: TxEvent) {
-        let visible = event.tenant == TENANT && self.app.directory.serves(event.lane);
+        let visible = event.tenant == TENANT && self.app.directory.shows(&self.access, event.lane);
         if !visible || !self.wanted.includes(&event) {
             return;
         }

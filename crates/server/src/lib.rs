@@ -3,6 +3,10 @@
 //! | file | what is in it |
 //! |---|---|
 //! | [`app`] | the routes, and what every handler is given |
+//! | [`guard`] | which API keys let their owners in, kept in memory |
+//! | `bearer` | the layer in front of all calls: who is asking, and may they? |
+//! | `access` | what a key lets its owner do, and what each call needs |
+//! | `keys` | API keys: list, make, revoke |
 //! | [`directory`] | which lanes this server serves |
 //! | `nonces` | allocate and mark |
 //! | `tx` | managed transactions: take, show, list |
@@ -15,7 +19,7 @@
 //! | [`problem`] | RFC 9457 problem documents |
 //! | [`code`] | every error code there is |
 //! | `schema` | what texts and numbers look like, for the OpenAPI document |
-//! | `measure` | a count and a duration for every request |
+//! | `measure` | a count and a duration for every request, and what the guard costs |
 //! | [`serve`] | listening and stopping |
 //!
 //! What is deliberately absent: rules about nonces and transactions. A handler parses, calls the
@@ -23,13 +27,17 @@
 
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
+mod access;
 pub mod app;
+mod bearer;
 pub mod code;
 pub mod directory;
 mod docs;
 mod events;
 mod extract;
+pub mod guard;
 mod health;
+mod keys;
 mod measure;
 mod nonces;
 mod page;
@@ -39,6 +47,7 @@ pub mod serve;
 mod signers;
 mod tx;
 
-pub use app::{App, openapi, router};
+pub use app::{App, openapi};
 pub use directory::Directory;
+pub use guard::Guard;
 pub use serve::{ListenError, Listening, Server};

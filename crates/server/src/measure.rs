@@ -1,4 +1,4 @@
-//! A count and a duration for every request.
+//! A count and a duration for every request, and a count of what the guard costs.
 
 use std::time::Instant;
 
@@ -10,9 +10,11 @@ use metrics::{counter, describe_counter, describe_histogram, histogram};
 
 const REQUESTS: &str = "stile_http_requests_total";
 const SECONDS: &str = "stile_http_request_seconds";
+const KEY_READS: &str = "stile_api_key_reads_total";
 
 pub(crate) fn describe() {
     describe_counter!(REQUESTS, "HTTP requests, by method, route and status");
+    describe_counter!(KEY_READS, "How often the API keys were read from the database, by result");
     describe_histogram!(SECONDS, metrics::Unit::Seconds, "Seconds an HTTP request took, by route");
 }
 
@@ -27,6 +29,11 @@ pub(crate) async fn measure(request: Request, next: Next) -> Response {
         .increment(1);
     histogram!(SECONDS, "route" => route).record(begun.elapsed());
     response
+}
+
+/// The API keys were read, or could not be.
+pub(crate) fn keys_read(done: bool) {
+    counter!(KEY_READS, "result" => if done { "done" } else { "error" }).increment(1);
 }
 
 /// A client may make up methods; a label may not.

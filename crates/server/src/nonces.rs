@@ -9,12 +9,13 @@ use stile_store::{AllocationKey, HoldFilter, MarkVerdict};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use crate::access::Access;
 use crate::app::Shared;
 use crate::extract::{self, Body, Parts};
 use crate::problem::{Problem, Problems};
 use crate::schema;
 
-/// Until API keys say who is asking, everybody is the same tenant.
+/// Keys say which signers a caller may use; request ids belong to the signer, whoever asks.
 pub(crate) const TENANT: &str = "";
 
 /// Reasons are for people; a kilobyte is enough.
@@ -179,11 +180,12 @@ pub(crate) fn chain(chain: Option<Number>) -> Result<Option<ChainId>, Problem> {
 )]
 pub(crate) async fn allocate(
     State(app): State<Shared>,
+    access: Access,
     Parts(signer): Parts<String>,
     headers: HeaderMap,
     Body(body): Body<AllocateBody>,
 ) -> Result<Json<HoldView>, Problem> {
-    let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
+    let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let nonces = app.node.nonces();
     let hold = match extract::idempotency_key(&headers)? {
         Some(key) => {
@@ -206,10 +208,11 @@ pub(crate) async fn allocate(
 )]
 pub(crate) async fn used(
     State(app): State<Shared>,
+    access: Access,
     Parts((signer, nonce)): Parts<(String, String)>,
     Body(body): Body<UsedBody>,
 ) -> Result<Json<HoldView>, Problem> {
-    let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
+    let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let nonce = extract::nonce(&nonce)?;
     let verdict = MarkVerdict::Used(body.tx_hash);
     let hold = app.node.nonces().mark(lane, nonce, body.hold_id, verdict).await?;
@@ -227,10 +230,11 @@ pub(crate) async fn used(
 )]
 pub(crate) async fn recyclable(
     State(app): State<Shared>,
+    access: Access,
     Parts((signer, nonce)): Parts<(String, String)>,
     Body(body): Body<RecyclableBody>,
 ) -> Result<Json<HoldView>, Problem> {
-    let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
+    let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let nonce = extract::nonce(&nonce)?;
     let reason = reason(body.reason)?;
     let verdict = MarkVerdict::Recyclable(reason);
@@ -249,11 +253,12 @@ pub(crate) async fn recyclable(
 )]
 pub(crate) async fn list(
     State(app): State<Shared>,
+    access: Access,
     Parts(signer): Parts<String>,
     uri: Uri,
 ) -> Result<Json<HoldList>, Problem> {
     let query: HoldsQuery = extract::query(&uri)?;
-    let lane = app.directory.lane(chain(query.chain_id)?, extract::signer(&signer)?)?;
+    let lane = app.directory.lane(&access, chain(query.chain_id)?, extract::signer(&signer)?)?;
     let filter = HoldFilter {
         lane,
         status: query.status,

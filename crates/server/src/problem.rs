@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stile_domain::PayloadError;
@@ -21,7 +21,7 @@ use crate::schema;
 #[derive(Debug)]
 pub struct Problem {
     body: Box<ProblemBody>,
-    status: axum::http::StatusCode,
+    status: StatusCode,
 }
 
 /// What went wrong, for programs (`code`) and for people (the rest).
@@ -79,18 +79,19 @@ pub(crate) struct Problems;
 
 impl IntoResponses for Problems {
     fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
-        let content = || {
-            let schema = openapi::Ref::from_schema_name("Problem");
-            openapi::ContentBuilder::new().schema(Some(schema)).build()
-        };
-        let answer = || {
-            openapi::ResponseBuilder::new()
-                .description("See the code")
-                .content("application/problem+json", content())
-                .build()
-        };
-        ["4XX", "5XX"].map(|status| (status.to_owned(), RefOr::T(answer()))).into()
+        let answer = |status: &str| (status.to_owned(), RefOr::T(answer("See the code")));
+        ["4XX", "5XX"].map(answer).into()
     }
+}
+
+/// A problem document as an answer, for the OpenAPI document.
+pub(crate) fn answer(description: impl Into<String>) -> openapi::Response {
+    let schema = openapi::Ref::from_schema_name("Problem");
+    let content = openapi::ContentBuilder::new().schema(Some(schema)).build();
+    openapi::ResponseBuilder::new()
+        .description(description)
+        .content("application/problem+json", content)
+        .build()
 }
 
 /// One field at fault.
@@ -225,6 +226,9 @@ impl IntoResponse for Problem {
         let mut response = (self.status, axum::Json(self.body)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds);
         }

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use stile_domain::{EventKind, HoldStatus, Outcome, SubState, TxState};
+use stile_domain::{EventKind, HoldStatus, Operation, Outcome, SubState, TxState};
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
@@ -60,6 +60,12 @@ schemas! {
         text("^[1-9][0-9]{0,17}:0x[0-9a-fA-F]{40}$", "31337:0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
     StreamPosition "A place in the stream of events."
         text("^[0-9]{1,18}-[0-9]{1,18}$", "0-0");
+    KeyName "A name for an API key: letters, digits, dots, dashes and underscores."
+        text("^[A-Za-z0-9._-]{1,64}$", "shop");
+    Lifetime "How long an API key is good for, in seconds: up to ten years."
+        whole(1, 315_360_000).examples([7_776_000]);
+    OperationName "What a key may do. `admin` implies all others."
+        names(Operation::ALL.iter().map(|operation| operation.name()));
     ErrorCode "What went wrong, by its stable name."
         names(Code::ALL.iter().map(|code| code.text()));
     HoldState "Where a hold stands."

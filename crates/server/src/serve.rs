@@ -1,23 +1,29 @@
 //! Listening and stopping.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use stile_store::StoreError;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, routes};
+use crate::guard::Guard;
 
 /// Why a server does not listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Anybody on the network could move nonces.
+    /// Anybody on the network could send transactions.
     #[error(
-        "server.listen = {0} is reachable from other machines, and this version has no API keys yet: \
-         anybody could take nonces. Listen on 127.0.0.1 or [::1], behind a proxy that checks who is asking"
+        "server.listen = {0} is reachable from other machines, and there is no API key: anybody could send \
+         transactions. Create a key first with `stile key create`, or listen on 127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
+    /// Without the keys nobody can be let in.
+    #[error("the API keys cannot be read: {0}")]
+    Keys(#[from] StoreError),
     /// The address is taken or not ours.
     #[error("cannot listen on {0}: {1}")]
     Bind(SocketAddr, std::io::Error),
@@ -27,6 +33,8 @@ pub enum ListenError {
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
+    /// As it was asked for; the port may be left to the system.
+    asked: SocketAddr,
     address: SocketAddr,
 }
 
@@ -34,12 +42,18 @@ impl Listening {
     /// Takes the address. To be done before a node starts: a process that cannot serve must not
     /// take lanes from one that does.
     pub async fn bind(listen: SocketAddr) -> Result<Self, ListenError> {
-        if !listen.ip().is_loopback() {
-            return Err(ListenError::NotLoopback(listen));
-        }
         let listener = TcpListener::bind(listen).await.map_err(|e| ListenError::Bind(listen, e))?;
         let address = listener.local_addr().map_err(|e| ListenError::Bind(listen, e))?;
-        Ok(Self { listener, address })
+        Ok(Self { listener, asked: listen, address })
+    }
+
+    /// Refuses an address that other machines reach while there is no key. To be asked before a node
+    /// starts, for the same reason.
+    pub fn check(&self, guard: &Guard) -> Result<(), ListenError> {
+        if self.address.ip().is_loopback() || !guard.is_open() {
+            return Ok(());
+        }
+        Err(ListenError::NotLoopback(self.asked))
     }
 }
 
@@ -52,16 +66,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens and serves until [`Self::stop`].
+    /// Listens and serves until [`Self::stop`], with the keys in the node's store.
     pub async fn start(listen: SocketAddr, app: App) -> Result<Self, ListenError> {
-        Ok(Self::on(Listening::bind(listen).await?, app))
+        let listening = Listening::bind(listen).await?;
+        let guard = Guard::load(Arc::clone(app.node.store())).await?;
+        listening.check(&guard)?;
+        Ok(Self::on(listening, app, guard))
     }
 
     /// Serves on an address taken before, until [`Self::stop`].
-    pub fn on(listening: Listening, app: App) -> Self {
-        let Listening { listener, address } = listening;
+    pub fn on(listening: Listening, app: App, guard: Guard) -> Self {
+        let Listening { listener, address, .. } = listening;
+        if !address.ip().is_loopback() {
+            guard.close();
+        }
         let (stop, upkeep) = (CancellationToken::new(), app.prometheus.clone());
-        let (stopped, routes) = (stop.clone(), routes(app, stop.clone()));
+        let (stopped, routes) = (stop.clone(), routes(app, guard.clone(), stop.clone()));
         let task = tokio::spawn(async move {
             let serving =
                 axum::serve(listener, routes).with_graceful_shutdown(stopped.cancelled_owned());
@@ -74,6 +94,7 @@ impl Server {
                     tokio::time::sleep(Duration::from_secs(5)).await;
                     upkeep.run_upkeep();
                 } } => {}
+                () = guard.keep_fresh() => {}
             }
         });
         Self { address, stop, task }

@@ -8,6 +8,7 @@ use stile_domain::{ChainId, Lane, Timestamp};
 use stile_store::LaneView;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::Access;
 use crate::app::Shared;
 use crate::code::Code;
 use crate::extract::{self, Body, Parts};
@@ -156,13 +157,17 @@ pub(crate) struct ResumeBody {
         Problems,
     )
 )]
-pub(crate) async fn list(State(app): State<Shared>, uri: Uri) -> Result<Json<SignerList>, Problem> {
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    access: Access,
+    uri: Uri,
+) -> Result<Json<SignerList>, Problem> {
     let query: SignersQuery = extract::query(&uri)?;
     let (chain, limit) = (nonces::chain(query.chain_id)?, nonces::limit(query.limit)? as usize);
     let after = query.cursor.as_deref().map(parse_cursor).transpose()?;
     let mut lanes: Vec<Lane> = app
         .directory
-        .after(after)
+        .after(&access, after)
         .filter(|lane| chain.is_none_or(|chain| lane.chain == chain))
         .take(limit + 1)
         .collect();
@@ -192,11 +197,13 @@ fn parse_cursor(text: &str) -> Result<Lane, Problem> {
 )]
 pub(crate) async fn show(
     State(app): State<Shared>,
+    access: Access,
     Parts(signer): Parts<String>,
     uri: Uri,
 ) -> Result<Json<SignerView>, Problem> {
     let query: SignerQuery = extract::query(&uri)?;
-    let lane = app.directory.lane(nonces::chain(query.chain_id)?, extract::signer(&signer)?)?;
+    let lane =
+        app.directory.lane(&access, nonces::chain(query.chain_id)?, extract::signer(&signer)?)?;
     view(&app, lane).await
 }
 
@@ -213,13 +220,14 @@ pub(crate) async fn show(
 )]
 pub(crate) async fn pause(
     State(app): State<Shared>,
+    access: Access,
     Parts(signer): Parts<String>,
     Body(body): Body<PauseBody>,
 ) -> Result<Json<SignerView>, Problem> {
-    let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
+    let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let reason = nonces::reason(body.reason)?;
     let changed = app.node.nonces().pause(lane, &reason).await?;
-    tracing::warn!(signer = %lane.signer, chain = %lane.chain, reason, "lane paused by an operator");
+    tracing::warn!(signer = %lane.signer, chain = %lane.chain, key = %access, reason, "lane paused by an operator");
     after_change(&app, lane, changed).await
 }
 
@@ -236,12 +244,13 @@ pub(crate) async fn pause(
 )]
 pub(crate) async fn resume(
     State(app): State<Shared>,
+    access: Access,
     Parts(signer): Parts<String>,
     Body(body): Body<ResumeBody>,
 ) -> Result<Json<SignerView>, Problem> {
-    let lane = app.directory.lane(body.chain_id, extract::signer(&signer)?)?;
+    let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let changed = app.node.nonces().resume(lane).await?;
-    tracing::warn!(signer = %lane.signer, chain = %lane.chain, "lane resumed by an operator");
+    tracing::warn!(signer = %lane.signer, chain = %lane.chain, key = %access, "lane resumed by an operator");
     after_change(&app, lane, changed).await
 }
 

@@ -13,6 +13,27 @@ CREATE TABLE allocation_key (
     CONSTRAINT allocation_key_idempotency_key_check CHECK (((octet_length(idempotency_key) >= 1) AND (octet_length(idempotency_key) <= 255)))
 );
 
+CREATE TABLE api_key (
+    key_id uuid NOT NULL,
+    name text NOT NULL,
+    hash bytea NOT NULL,
+    hint text NOT NULL,
+    operations text NOT NULL,
+    signers bytea,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    CONSTRAINT api_key_hash_key UNIQUE (hash),
+    CONSTRAINT api_key_pkey PRIMARY KEY (key_id),
+    CONSTRAINT api_key_admin_has_all_signers CHECK (((signers IS NULL) OR (operations !~ 'admin'::text))),
+    CONSTRAINT api_key_expires_later CHECK ((expires_at > created_at)),
+    CONSTRAINT api_key_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT api_key_hint_check CHECK (((octet_length(hint) >= 1) AND (octet_length(hint) <= 8))),
+    CONSTRAINT api_key_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,64}$'::text)),
+    CONSTRAINT api_key_operations_check CHECK ((operations ~ '^(read|send|operate|admin)(,(read|send|operate|admin))*$'::text)),
+    CONSTRAINT api_key_signers_check CHECK (((octet_length(signers) > 0) AND ((octet_length(signers) % 20) = 0)))
+);
+
 CREATE TABLE attempt (
     tx_id uuid NOT NULL,
     number integer NOT NULL,
@@ -182,6 +203,8 @@ CREATE TABLE tx_event (
     CONSTRAINT tx_event_state_check CHECK ((state = ANY (ARRAY['CREATED'::text, 'ALLOCATED'::text, 'SUBMITTED'::text, 'TRACKING'::text, 'CONFIRMED'::text, 'FAILED'::text])))
 );
 
+CREATE UNIQUE INDEX api_key_name ON public.api_key USING btree (name) WHERE (revoked_at IS NULL);
+
 CREATE UNIQUE INDEX attempt_hash ON public.attempt USING btree (hash);
 
 CREATE INDEX nonce_open ON public.nonce USING btree (chain_id, signer, nonce) WHERE (status <> 'CONSUMED'::text);
@@ -199,6 +222,17 @@ CREATE UNIQUE INDEX tx_open ON public.tx USING btree (chain_id, signer, nonce) W
 CREATE UNIQUE INDEX tx_request ON public.tx USING btree (tenant, chain_id, signer, request_id) WHERE (request_id IS NOT NULL);
 
 CREATE INDEX tx_waiting ON public.tx USING btree (chain_id, signer, "position") WHERE (phase = 'WAITING'::text);
+
+CREATE OR REPLACE FUNCTION public.api_key_refuse()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    RAISE EXCEPTION 'API key %: %', OLD.key_id, CASE
+        WHEN OLD.revoked_at IS NOT NULL THEN 'a revoked key stays revoked'
+        ELSE 'what it may do never changes'
+    END USING ERRCODE = 'check_violation';
+END $function$;
 
 CREATE OR REPLACE FUNCTION public.lane_refuse()
  RETURNS trigger
@@ -236,6 +270,8 @@ BEGIN
     END USING ERRCODE = 'check_violation';
 END $function$;
 
+CREATE TRIGGER api_key_rules BEFORE UPDATE ON public.api_key FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR (new.hash <> old.hash) OR (new.operations <> old.operations) OR (new.signers IS DISTINCT FROM old.signers))) EXECUTE FUNCTION api_key_refuse();
+
 CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW EXECUTE FUNCTION lane_refuse();
 
 CREATE TRIGGER lane_rules BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.fencing_token <= old.fencing_token) AND ((new.fencing_token < old.fencing_token) OR (new.owner_incarnation <> old.owner_incarnation) OR (new.next_nonce < old.next_nonce) OR ((new.next_nonce IS NULL) AND (old.next_nonce IS NOT NULL))))) EXECUTE FUNCTION lane_refuse();
@@ -243,6 +279,8 @@ CREATE TRIGGER lane_rules BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.
 CREATE TRIGGER nonce_rules BEFORE UPDATE ON public.nonce FOR EACH ROW WHEN ((((old.status = 'CONSUMED'::text) AND (new.status <> 'CONSUMED'::text)) OR ((new.owner_id <> old.owner_id) AND (old.status <> 'RELEASED'::text)))) EXECUTE FUNCTION nonce_refuse();
 
 CREATE TRIGGER tx_rules BEFORE UPDATE ON public.tx FOR EACH ROW WHEN ((((old.nonce IS NOT NULL) AND (new.nonce IS DISTINCT FROM old.nonce)) OR (new.events < old.events) OR (new.chain_id <> old.chain_id) OR (new.signer <> old.signer))) EXECUTE FUNCTION tx_refuse();
+
+COMMENT ON table api_key IS 'Who may call, what for, and for which signers';
 
 COMMENT ON table attempt IS 'Every signed transaction, written before it is sent';
 

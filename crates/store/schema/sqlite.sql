@@ -12,6 +12,22 @@ CREATE TABLE allocation_key (
     PRIMARY KEY (tenant, chain_id, signer, idempotency_key)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE api_key (
+    key_id     BLOB    PRIMARY KEY CHECK (length(key_id) = 16),
+    name       TEXT    NOT NULL CHECK (length(name) BETWEEN 1 AND 64 AND name NOT GLOB '*[^A-Za-z0-9._-]*'),
+    hash       BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32),
+    hint       TEXT    NOT NULL CHECK (length(hint) BETWEEN 1 AND 8),
+    -- Without the names that there are, nothing may be left of it.
+    operations TEXT    NOT NULL CHECK (operations <> '' AND replace(replace(replace(replace(
+        ',' || operations, ',read', ''), ',send', ''), ',operate', ''), ',admin', '') = ''),
+    signers    BLOB    CHECK (length(signers) > 0 AND length(signers) % 20 = 0),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    CONSTRAINT api_key_admin_has_all_signers CHECK (signers IS NULL OR instr(operations, 'admin') = 0),
+    CONSTRAINT api_key_expires_later CHECK (expires_at > created_at)
+) STRICT;
+
 CREATE TABLE attempt (
     tx_id         BLOB    NOT NULL,
     number        INTEGER NOT NULL CHECK (number > 0),
@@ -144,6 +160,8 @@ CREATE TABLE tx_event (
     UNIQUE (tx_id, seq)
 ) STRICT;
 
+CREATE UNIQUE INDEX api_key_name ON api_key (name) WHERE revoked_at IS NULL;
+
 CREATE INDEX nonce_open ON nonce (chain_id, signer, nonce) WHERE status <> 'CONSUMED';
 
 CREATE INDEX tx_done ON tx (chain_id, signer, block_number) WHERE state = 'CONFIRMED';
@@ -158,6 +176,14 @@ CREATE UNIQUE INDEX tx_open ON tx (chain_id, signer, nonce)
 CREATE UNIQUE INDEX tx_request ON tx (tenant, chain_id, signer, request_id) WHERE request_id IS NOT NULL;
 
 CREATE INDEX tx_waiting ON tx (chain_id, signer, position) WHERE state = 'CREATED';
+
+CREATE TRIGGER api_key_never_changes BEFORE UPDATE ON api_key
+    WHEN NEW.hash <> OLD.hash OR NEW.operations <> OLD.operations OR NEW.signers IS NOT OLD.signers
+    BEGIN SELECT RAISE(ABORT, 'API key: what it may do never changes'); END;
+
+CREATE TRIGGER api_key_stays_revoked BEFORE UPDATE ON api_key
+    WHEN OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NOT OLD.revoked_at
+    BEGIN SELECT RAISE(ABORT, 'API key: a revoked key stays revoked'); END;
 
 CREATE TRIGGER lane_cursor_falls_only_under_a_new_token BEFORE UPDATE ON lane
     WHEN (NEW.next_nonce < OLD.next_nonce OR (NEW.next_nonce IS NULL AND OLD.next_nonce IS NOT NULL))

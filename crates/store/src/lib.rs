@@ -34,6 +34,11 @@
 //! one stream, whose order ([`StreamPosition`]) is such that a reader who goes on from the last
 //! entry it saw misses nothing, although commits finish out of order.
 //!
+//! # API keys
+//!
+//! [`KeyStore`] is the part about who may call. Of a token only its SHA-256 is here, so whoever
+//! reads the database can let nobody in.
+//!
 //! # What is deliberately absent
 //!
 //! No client clock: every time that is compared or stored comes from the database. No network
@@ -43,6 +48,7 @@
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 mod error;
+mod key_store;
 mod mark_rules;
 mod open;
 pub mod postgres;
@@ -55,6 +61,7 @@ mod tx_types;
 mod types;
 
 pub use error::StoreError;
+pub use key_store::{ActiveKey, Key, KeyRef, KeyStore, NewKey};
 pub use open::{OpenOptions, open};
 pub use store::Store;
 pub use tx_store::TxStore;

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey,
-    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, StoreError, TxStore,
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, KeyStore,
+    LaneSurvey, LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, StoreError, TxStore,
 };
 
 /// The durable truth about lanes, nonces and holds.
@@ -16,7 +16,7 @@ use crate::{
 /// entry for each item, in the slice's order; an item refused does not harm the others. Slices may
 /// come in any order and name a lane only once.
 #[async_trait]
-pub trait Store: TxStore {
+pub trait Store: TxStore + KeyStore {
     /// Brings the schema up to date. Safe to call from several nodes at once.
     async fn migrate(&self) -> Result<SchemaReport, StoreError>;
 

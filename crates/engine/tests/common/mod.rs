@@ -15,6 +15,7 @@ mod chain;
 mod database;
 mod ledger;
 mod spy;
+mod spy_keys;
 mod spy_txs;
 
 pub(crate) use bench::{

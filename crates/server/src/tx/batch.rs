@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use stile_engine::{Accepted, NonceError, Transactions, TxRequest};
 use utoipa::ToSchema;
 
+use crate::access::Access;
 use crate::app::Shared;
 use crate::extract::{self, Body};
 use crate::problem::{Problem, ProblemBody, Problems};
@@ -80,6 +81,7 @@ impl ItemView {
 )]
 pub(crate) async fn batch(
     State(app): State<Shared>,
+    access: Access,
     headers: HeaderMap,
     Body(body): Body<BatchBody>,
 ) -> Result<Json<BatchView>, Problem> {
@@ -92,7 +94,7 @@ pub(crate) async fn batch(
     }
     let read = |(place, item): (usize, Box<RawValue>)| {
         let body: Result<SendBody, Problem> = extract::parse(item.get().as_bytes());
-        let request = body.and_then(|body| body.request(&app.directory, None));
+        let request = body.and_then(|body| body.request(&app.directory, &access, None));
         request.map_err(|problem| problem.within(&format!("items[{place}]")))
     };
     let requests: Vec<Result<TxRequest, Problem>> =

@@ -5,6 +5,7 @@ use stile_domain::{ChainId, Payload};
 use stile_engine::TxRequest;
 use utoipa::ToSchema;
 
+use crate::access::Access;
 use crate::directory::Directory;
 use crate::extract;
 use crate::nonces::TENANT;
@@ -87,6 +88,7 @@ impl SendBody {
     pub(crate) fn request(
         self,
         directory: &Directory,
+        access: &Access,
         key: Option<String>,
     ) -> Result<TxRequest, Problem> {
         let request_id = self.request_id.map(request_id).transpose()?;
@@ -101,7 +103,7 @@ impl SendBody {
         let Account(signer) = self.signer;
         Ok(TxRequest {
             tenant: TENANT.to_owned(),
-            lane: directory.lane(self.chain_id, signer)?,
+            lane: directory.lane(access, self.chain_id, signer)?,
             request_id,
             payload,
             finality: self.finality.map(|FinalityText(finality)| finality),

@@ -9,6 +9,7 @@ use stile_store::{Tx, TxFilter};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use crate::access::Access;
 use crate::app::Shared;
 use crate::code::Code;
 use crate::extract::{self, Parts};
@@ -64,11 +65,11 @@ pub(crate) struct TxList {
     next: Option<u64>,
 }
 
-/// The transaction that a path names, if it is one of this server's.
-pub(crate) async fn find(app: &Shared, text: &str) -> Result<Tx, Problem> {
+/// The transaction that a path names, if it is one of this server's and the caller may see it.
+pub(crate) async fn find(app: &Shared, access: &Access, text: &str) -> Result<Tx, Problem> {
     let id = tx_id(text)?;
     let found = app.node.transactions().get(id).await?;
-    let visible = |tx: &Tx| tx.tenant == TENANT && app.directory.serves(tx.lane);
+    let visible = |tx: &Tx| tx.tenant == TENANT && app.directory.shows(access, tx.lane);
     let missing = || Problem::new(Code::TxNotFound, format!("there is no transaction {id} here"));
     found.filter(visible).ok_or_else(missing)
 }
@@ -92,9 +93,10 @@ pub(crate) fn tx_id(text: &str) -> Result<TxId, Problem> {
 )]
 pub(crate) async fn get(
     State(app): State<Shared>,
+    access: Access,
     Parts(id): Parts<String>,
 ) -> Result<Json<TxView>, Problem> {
-    let tx = find(&app, &id).await?;
+    let tx = find(&app, &access, &id).await?;
     Ok(Json(TxView::new(app.node.transactions(), tx)))
 }
 
@@ -109,12 +111,16 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn by_request(
     State(app): State<Shared>,
+    access: Access,
     uri: Uri,
 ) -> Result<Json<TxView>, Problem> {
     let query: ByRequestQuery = extract::query(&uri)?;
     let request_id = body::request_id(query.request_id)?;
-    let lane =
-        app.directory.lane(nonces::chain(query.chain_id)?, extract::signer(&query.signer)?)?;
+    let lane = app.directory.lane(
+        &access,
+        nonces::chain(query.chain_id)?,
+        extract::signer(&query.signer)?,
+    )?;
     let transactions = app.node.transactions();
     let Some(tx) = transactions.by_request(TENANT, lane, &request_id).await? else {
         let detail = format!("{} has no transaction with the request id {request_id}", lane.signer);
@@ -132,11 +138,15 @@ pub(crate) async fn by_request(
         Problems,
     )
 )]
-pub(crate) async fn list(State(app): State<Shared>, uri: Uri) -> Result<Json<TxList>, Problem> {
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    access: Access,
+    uri: Uri,
+) -> Result<Json<TxList>, Problem> {
     let query: TxsQuery = extract::query(&uri)?;
     let (chain, limit) = (nonces::chain(query.chain_id)?, nonces::limit(query.limit)?);
     let signer = query.signer.as_deref().map(extract::signer).transpose()?;
-    let lanes: Vec<Lane> = app.directory.matching(chain, signer).collect();
+    let lanes: Vec<Lane> = app.directory.matching(&access, chain, signer).collect();
     if lanes.is_empty() {
         return match signer {
             Some(signer) => Err(app.directory.unknown(chain, signer)),

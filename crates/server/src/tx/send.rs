@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 
+use crate::access::Access;
 use crate::app::Shared;
 use crate::extract::{self, Body};
 use crate::problem::{Problem, Problems};
@@ -28,10 +29,11 @@ use crate::tx::view::TxView;
 )]
 pub(crate) async fn send(
     State(app): State<Shared>,
+    access: Access,
     headers: HeaderMap,
     Body(body): Body<SendBody>,
 ) -> Result<(StatusCode, Json<TxView>), Problem> {
-    let request = body.request(&app.directory, extract::idempotency_key(&headers)?)?;
+    let request = body.request(&app.directory, &access, extract::idempotency_key(&headers)?)?;
     let accepted = app.node.transactions().send(request).await?;
     let view = TxView::new(app.node.transactions(), accepted.tx);
     Ok((status(accepted.new), Json(view)))

@@ -9,6 +9,7 @@ use stile_engine::BlockRef;
 use stile_store::{Attempt, TxEvent};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::Access;
 use crate::app::Shared;
 use crate::extract::{self, Parts};
 use crate::problem::{Problem, Problems};
@@ -197,9 +198,10 @@ pub(crate) struct ConfirmationsView {
 )]
 pub(crate) async fn history(
     State(app): State<Shared>,
+    access: Access,
     Parts(id): Parts<String>,
 ) -> Result<Json<History>, Problem> {
-    let tx = find(&app, &id).await?;
+    let tx = find(&app, &access, &id).await?;
     let events = app.node.transactions().history(tx.id).await?;
     Ok(Json(History { items: events.into_iter().map(EventView::from).collect(), next: None }))
 }
@@ -217,9 +219,10 @@ pub(crate) async fn history(
 )]
 pub(crate) async fn attempts(
     State(app): State<Shared>,
+    access: Access,
     Parts(id): Parts<String>,
 ) -> Result<Json<AttemptList>, Problem> {
-    let tx = find(&app, &id).await?;
+    let tx = find(&app, &access, &id).await?;
     let attempts = app.node.transactions().attempts(tx.id).await?;
     let items = attempts.into_iter().map(AttemptView::from).collect();
     Ok(Json(AttemptList { items, next: None }))
@@ -236,12 +239,13 @@ pub(crate) async fn attempts(
 )]
 pub(crate) async fn confirmations(
     State(app): State<Shared>,
+    access: Access,
     Parts(id): Parts<String>,
     uri: Uri,
 ) -> Result<Json<ConfirmationsView>, Problem> {
     let query: SeenQuery = extract::query(&uri)?;
     let seen = query.seen.as_deref().map(block).transpose()?;
-    let tx = find(&app, &id).await?;
+    let tx = find(&app, &access, &id).await?;
     let list = app.node.transactions().confirmations(&tx, seen).await?;
     let items = list
         .blocks

@@ -1,12 +1,16 @@
 //! Calls to a running server, for the commands that talk to one.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
+use stile_domain::Token;
+use zeroize::Zeroizing;
 
 use super::Failure;
 
@@ -21,9 +25,30 @@ pub(super) struct ServerArgs {
     /// The server; without it $STILE_URL, else http://127.0.0.1:7420.
     #[arg(long, value_name = "URL", value_parser = server_url)]
     url: Option<Url>,
+    /// An API key; without it $STILE_API_KEY, which others on this machine cannot read off the
+    /// list of processes.
+    #[arg(long, value_name = "KEY", value_parser = ApiKey::take)]
+    api_key: Option<ApiKey>,
     /// Print the server's JSON.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// What was given as a key. Taken as it is, because a refusal by the parser of the command line
+/// would repeat it.
+#[derive(Clone)]
+struct ApiKey(Zeroizing<String>);
+
+impl ApiKey {
+    fn take(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(Zeroizing::new(text.to_owned())))
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(***)")
+    }
 }
 
 fn server_url(text: &str) -> Result<Url, String> {
@@ -45,7 +70,14 @@ impl ServerArgs {
             }
             (None, None) => server_url(DEFAULT_URL)?,
         };
-        Client::new(url)
+        let given = environment.get("STILE_API_KEY").filter(|text| !text.is_empty());
+        let (name, text) = match (&self.api_key, given) {
+            (Some(ApiKey(text)), _) => ("--api-key", text.as_str()),
+            (None, Some(text)) => ("STILE_API_KEY", text.as_str()),
+            (None, None) => return Client::new(url, None),
+        };
+        let token: Token = text.parse().map_err(|error| format!("{name} {error}"))?;
+        Client::new(url, Some(&token))
     }
 }
 
@@ -87,7 +119,7 @@ impl fmt::Display for CallError {
                 "{url} did not answer in full: {why}\n\
                  hint: what was asked may have been done; look before you ask again"
             ),
-            Self::Problem { body, .. } => {
+            Self::Problem { status, body } => {
                 let part = |name: &str| body[name].as_str().unwrap_or_default();
                 write!(f, "{} ({})\n{}", part("title"), part("code"), part("detail"))?;
                 if let Some(data) = body["data"].as_str() {
@@ -96,7 +128,15 @@ impl fmt::Display for CallError {
                 if let Some(seconds) = body["retryAfter"].as_u64() {
                     write!(f, "\ntry again in {seconds} s")?;
                 }
-                write!(f, "\nhint: {}", part("hint"))
+                let hint = match status {
+                    401 => {
+                        "give a key of this server with STILE_API_KEY or --api-key; \
+                         whoever runs the server makes one with `stile key create`"
+                    }
+                    403 => "use another key; what a key may do never changes",
+                    _ => part("hint"),
+                };
+                write!(f, "\nhint: {hint}")
             }
             Self::Foreign { url, status } => write!(
                 f,
@@ -116,8 +156,15 @@ pub(super) struct Client {
 }
 
 impl Client {
-    fn new(url: Url) -> Result<Self, Failure> {
-        let mut http = reqwest::Client::builder().connect_timeout(CONNECT_PATIENCE);
+    fn new(url: Url, token: Option<&Token>) -> Result<Self, Failure> {
+        let mut headers = HeaderMap::new();
+        if let Some(token) = token {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal()))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let http = reqwest::Client::builder().connect_timeout(CONNECT_PATIENCE);
+        let mut http = http.default_headers(headers);
         if is_this_machine(&url) {
             // A proxy would look for the server on its own machine.
             http = http.no_proxy();

@@ -4,6 +4,7 @@ mod bench;
 mod client;
 mod config;
 mod dev;
+mod key;
 mod logging;
 mod migrate;
 mod reference;
@@ -42,6 +43,9 @@ enum Command {
     /// Signers of a running server: list, show.
     #[command(subcommand)]
     Signer(signer::SignerCommand),
+    /// API keys, in the store itself: create, list, revoke.
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Bring the database schema up to date, and say what was done.
     Migrate(ConfigFile),
     /// Look at the configuration.
@@ -101,6 +105,7 @@ pub fn run() -> ExitCode {
             Command::Serve(file) => serve::serve(&file, &environment).await,
             Command::Tx(command) => tx::tx(command, &environment).await,
             Command::Signer(command) => signer::signer(command, &environment).await,
+            Command::Key(command) => key::key(command, &environment).await,
             Command::Migrate(file) => migrate::migrate(&file, &environment).await,
             Command::Config(command) => config::config(command, &environment),
             Command::Bench(command) => bench::bench(command).await,

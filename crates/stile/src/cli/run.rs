@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use stile_engine::Node;
-use stile_server::{App, Listening, Server};
+use stile_server::{App, Guard, Listening, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
@@ -15,6 +15,8 @@ use crate::wiring::Parts;
 pub(super) struct Running {
     pub(super) node: Arc<Node>,
     pub(super) server: Server,
+    /// Whether calls needed no key when it started.
+    pub(super) open: bool,
     grace: std::time::Duration,
 }
 
@@ -35,13 +37,17 @@ pub(super) async fn start(
             tracing::info!(migration = name, "schema migrated");
         }
     }
+    store.check_schema().await?;
+    let guard = Guard::load(Arc::clone(&store)).await?;
+    listening.check(&guard)?;
     let grace = parts.settings.shutdown_grace;
     let chain = Arc::clone(&parts.managed.chains);
     let node = Node::start_managed(parts.settings, store, chain, parts.managed).await?;
     let node = Arc::new(node);
     let app = App { node: Arc::clone(&node), directory: parts.directory, prometheus };
-    let server = Server::on(listening, app);
-    Ok(Running { node, server, grace })
+    let open = guard.is_open();
+    let server = Server::on(listening, app, guard);
+    Ok(Running { node, server, open, grace })
 }
 
 impl Running {

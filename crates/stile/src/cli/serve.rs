@@ -15,6 +15,16 @@ pub(super) async fn serve(
     let running = run::start(parts, config.server.listen, config.store.migrate)
         .await
         .map_err(naming_the_store(&config.store.url))?;
-    tracing::info!(address = %running.server.address(), "serving; only this machine can reach it");
+    let address = running.server.address();
+    match (address.ip().is_loopback(), running.open) {
+        (true, true) => tracing::info!(
+            %address,
+            "serving; only this machine can reach it, and there is no API key: everybody on it may call"
+        ),
+        (true, false) => {
+            tracing::info!(%address, "serving; only this machine can reach it, with an API key");
+        }
+        (false, _) => tracing::info!(%address, "serving; every call needs an API key"),
+    }
     running.until_signal().await
 }

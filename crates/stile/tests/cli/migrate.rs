@@ -9,9 +9,10 @@ const NEWER: &str = "INSERT INTO refinery_schema_history (version, name, applied
 fn assert_migrates(first: &Finished, second: &Finished) {
     assert_eq!(
         first.ok(),
-        "applied V1__lanes_and_nonces\napplied V2__transactions\nschema is at version 2\n"
+        "applied V1__lanes_and_nonces\napplied V2__transactions\napplied V3__api_keys\n\
+         schema is at version 3\n"
     );
-    assert_eq!(second.ok(), "schema is at version 2\n", "twice is harmless");
+    assert_eq!(second.ok(), "schema is at version 3\n", "twice is harmless");
 }
 
 #[tokio::test]
@@ -46,7 +47,7 @@ async fn a_schema_that_is_newer_than_the_binary_is_left_alone() {
     ] {
         let said = refused.failure();
         assert!(said.contains("schema is at version 999"), "{said}");
-        assert!(said.contains("only knows up to version 2"), "{said}");
+        assert!(said.contains("only knows up to version 3"), "{said}");
     }
 }
 
@@ -55,7 +56,7 @@ async fn a_node_that_may_not_migrate_asks_for_it() {
     let directory = tempfile::tempdir().unwrap();
     let options = NodeOptions::sqlite(&directory.path().join("stile.db"), &[SIGNER.to_owned()]);
     let refused = options.set_literal("store.migrate", "false").refused().await;
-    for part in ["version 0", "needs version 2", "stile migrate"] {
+    for part in ["version 0", "needs version 3", "stile migrate"] {
         assert!(refused.failure().contains(part), "{part} is missing: {refused:?}");
     }
 }

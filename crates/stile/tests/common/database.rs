@@ -10,7 +10,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use super::StileProcess;
 
 /// Our tables and their keys.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 8] = [
     ("lane", "chain_id, signer"),
     ("nonce", "chain_id, signer, nonce"),
     ("past_hold", "hold_id"),
@@ -18,6 +18,7 @@ const TABLES: [(&str, &str); 7] = [
     ("tx", "tx_id"),
     ("attempt", "tx_id, number"),
     ("tx_event", "tx_id, seq"),
+    ("api_key", "key_id"),
 ];
 
 /// A database of a test's own on PostgreSQL.

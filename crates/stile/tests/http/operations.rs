@@ -121,7 +121,7 @@ async fn metrics_are_prometheus_text_with_every_metric_and_no_address() {
 }
 
 /// Every route there is; one that is added must be added here.
-const ROUTES: [(&str, &str); 20] = [
+const ROUTES: [(&str, &str); 23] = [
     ("post", "/api/v1/tx"),
     ("post", "/api/v1/tx/batch"),
     ("get", "/api/v1/tx"),
@@ -139,6 +139,9 @@ const ROUTES: [(&str, &str); 20] = [
     ("get", "/api/v1/signers/{signer}"),
     ("post", "/api/v1/signers/{signer}/pause"),
     ("post", "/api/v1/signers/{signer}/resume"),
+    ("get", "/api/v1/keys"),
+    ("post", "/api/v1/keys"),
+    ("delete", "/api/v1/keys/{keyId}"),
     ("get", "/health/live"),
     ("get", "/health/ready"),
     ("get", "/metrics"),

@@ -4,7 +4,8 @@
 //! as examples, what is at its edges, what is random, and calls with what earlier ones answered.
 //! Some are as the document says and some are not. It checks that no answer is a 5xx, that its
 //! status, content type and body are in the document, that what breaks the document's rules is
-//! refused, and that what keeps them is not. `schemathesis.toml` has its settings and says where
+//! refused, and that what keeps them is not. It has an API key, and checks that without one, or
+//! with a wrong one, it is let in nowhere that the document says asks for one. `schemathesis.toml` has its settings and says where
 //! a check does not apply, `schemathesis_hooks.py` what a document cannot say.
 
 use std::path::Path;
@@ -42,14 +43,35 @@ async fn confirmed(node: &StileProcess) -> String {
     id
 }
 
+/// A key that may do everything, and the id of one that nobody needs.
+struct Keys {
+    token: String,
+    spare: String,
+}
+
+impl Keys {
+    /// From the first key on, the node asks for one.
+    async fn make(node: &StileProcess) -> Self {
+        let tool = json!({ "name": "tool", "operations": ["admin"] });
+        let tool = node.post("/api/v1/keys", tool).await.json();
+        let token = tool["token"].as_str().unwrap().to_owned();
+        let spare = json!({ "name": "spare", "signers": [WATCHED] });
+        let spare = node.request("POST", "/api/v1/keys").bearer_auth(&token).json(&spare);
+        let spare: serde_json::Value = spare.send().await.unwrap().json().await.unwrap();
+        Self { token, spare: spare["keyId"].as_str().unwrap().to_owned() }
+    }
+}
+
 /// Runs the tool to its end, against this node.
-async fn run(node: &StileProcess, tx_id: &str, directory: &Path) {
+async fn run(node: &StileProcess, tx_id: &str, keys: &Keys, directory: &Path) {
     let settings = SETTINGS
         .replace("{hooks}", HOOKS)
         .replace("{signer}", SIGNER)
         .replace("{watched}", WATCHED)
         .replace("{txId}", tx_id)
-        .replace("{requestId}", REQUEST_ID);
+        .replace("{requestId}", REQUEST_ID)
+        .replace("{token}", &keys.token)
+        .replace("{keyId}", &keys.spare);
     let file = directory.join("schemathesis.toml");
     std::fs::write(&file, settings).unwrap();
     let tool = Launch::new(programs::schemathesis())
@@ -78,7 +100,8 @@ async fn every_answer_is_as_the_openapi_document_says() {
         .start()
         .await;
     let tx_id = confirmed(&node).await;
-    run(&node, &tx_id, directory.path()).await;
+    let keys = Keys::make(&node).await;
+    run(&node, &tx_id, &keys, directory.path()).await;
     // What went wrong in a batch or in the background is in no status that the tool sees.
     let log = node.process.stderr();
     assert!(!log.contains("panicked") && !log.contains(" ERROR "), "{log}");

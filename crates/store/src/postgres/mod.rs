@@ -23,6 +23,7 @@
 //! | `headers` | which blocks are canonical |
 //! | `read_txs` | reads of transactions |
 //! | `tx_rows` | their rows to values and back |
+//! | `key_store` | the part of the trait that is about API keys |
 //! | `sql/` | the statements |
 
 mod accept;
@@ -33,6 +34,7 @@ pub(crate) mod connect;
 mod fence;
 mod gather;
 mod headers;
+mod key_store;
 mod lane_work;
 mod lease;
 mod mark;

@@ -12,6 +12,7 @@ mod bind_txs;
 mod events;
 mod fence;
 mod headers;
+mod key_store;
 mod lease;
 mod lock;
 mod mark;

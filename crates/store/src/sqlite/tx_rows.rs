@@ -57,7 +57,7 @@ fn optional_number(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>>
     Ok(row.get::<_, Option<i64>>(column)?.map(i64::unsigned_abs))
 }
 
-fn optional_time(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Timestamp>> {
+pub(super) fn optional_time(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Timestamp>> {
     let micros: Option<i64> = row.get(column)?;
     micros.map(|_| time(row, column)).transpose()
 }

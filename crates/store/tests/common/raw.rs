@@ -74,6 +74,7 @@ impl Raw {
             ("attempt", "tx_id, number"),
             ("tx_event", "tx_id, seq"),
             ("header", "chain_id, height, hash"),
+            ("api_key", "key_id"),
         ] {
             writeln!(dump, "{table}").expect("write to a string");
             for row in self.rows(&format!("SELECT * FROM {table} ORDER BY {key}")).await {

@@ -22,6 +22,7 @@
 //! | `stream` | the stream of events |
 //! | `retention` | removing what is over |
 //! | `headers` | which blocks are canonical, and forks that nobody has told of |
+//! | `api_keys` | who may call: made, listed, revoked, expired |
 //! | `opening` | URLs, and one server at a time |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -49,6 +50,7 @@ macro_rules! on_both_stores {
 }
 
 mod accept;
+mod api_keys;
 mod bind;
 mod bind_txs;
 mod constraints;

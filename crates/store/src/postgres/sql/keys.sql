@@ -1,0 +1,3 @@
+SELECT key_id, name, hint, operations, signers, created_at, expires_at, revoked_at FROM api_key
+WHERE $1 OR revoked_at IS NULL
+ORDER BY created_at, key_id

@@ -1,0 +1,196 @@
+//! Who may call: made, listed, revoked, expired.
+
+use std::time::Duration;
+
+use stile_domain::{Address, KeyId, Operation, Scope, SignerScope, Token};
+use stile_store::{Key, KeyRef, NewKey, Store, StoreError};
+use testkit::eventually;
+
+use crate::common::Bench;
+
+on_both_stores!(
+    a_key_is_made_listed_and_active,
+    a_name_is_free_again_once_its_key_is_revoked,
+    revoking_is_for_good_and_twice_is_harmless,
+    a_key_ends_by_the_databases_clock,
+    makers_of_one_name_at_one_time_get_one_key,
+    two_keys_never_share_a_hash,
+    the_database_refuses_nonsense,
+    what_a_key_may_do_never_changes,
+);
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn scope(operations: &[Operation], signers: &[u8]) -> Scope {
+    let only = signers.iter().map(|byte| Address::repeat_byte(*byte)).collect();
+    let signers = if signers.is_empty() { SignerScope::All } else { SignerScope::Only(only) };
+    Scope::new(operations.iter().copied(), signers).unwrap()
+}
+
+fn new_key(name: &str, scope: Scope, lifetime: Option<Duration>) -> NewKey {
+    let token = Token::fresh().unwrap();
+    let hint = token.hint().to_owned();
+    NewKey {
+        id: KeyId::fresh(),
+        name: name.parse().unwrap(),
+        hash: token.hash(),
+        hint,
+        scope,
+        lifetime,
+    }
+}
+
+fn reader(name: &str) -> NewKey {
+    new_key(name, scope(&[Operation::Read], &[]), None)
+}
+
+fn named(name: &str) -> KeyRef {
+    KeyRef::Name(name.parse().unwrap())
+}
+
+async fn make(store: &dyn Store, key: &NewKey) -> Key {
+    store.create_key(key).await.unwrap().expect("a free name")
+}
+
+async fn active_ids(store: &dyn Store) -> Vec<KeyId> {
+    let mut ids: Vec<KeyId> =
+        store.active_keys().await.unwrap().into_iter().map(|key| key.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+async fn a_key_is_made_listed_and_active(bench: Bench) {
+    let store = &*bench.store;
+    assert!(store.keys(true).await.unwrap().is_empty());
+    assert!(store.active_keys().await.unwrap().is_empty());
+    let all = [Operation::Read, Operation::Send, Operation::Operate];
+    let given = [
+        new_key("shop", scope(&all, &[1, 2]), Some(HOUR)),
+        new_key("boss", scope(&[Operation::Admin], &[]), None),
+    ];
+    let mut made = Vec::new();
+    for key in &given {
+        made.push(make(store, key).await);
+    }
+    for (key, given) in made.iter().zip(&given) {
+        assert_eq!((key.id, &key.name, &key.hint), (given.id, &given.name, &given.hint));
+        assert_eq!((&key.scope, key.revoked_at), (&given.scope, None));
+    }
+    let ends = made[0].expires_at.unwrap().duration_since(made[0].created_at);
+    assert_eq!(ends.as_secs(), 3600);
+    assert_eq!(made[1].expires_at, None);
+
+    let second = bench.second();
+    assert_eq!(second.keys(false).await.unwrap(), made, "in the order they were made");
+    assert_eq!(second.keys(true).await.unwrap(), made);
+    let active = second.active_keys().await.unwrap();
+    assert_eq!(active.len(), 2);
+    for given in &given {
+        let found = active.iter().find(|key| key.id == given.id).unwrap();
+        assert_eq!((found.hash, &found.scope), (given.hash, &given.scope));
+        let fits = |left: Duration| left <= HOUR && left > HOUR / 2;
+        assert_eq!(found.remaining.map(fits), given.lifetime.map(|_| true));
+    }
+}
+
+async fn a_name_is_free_again_once_its_key_is_revoked(bench: Bench) {
+    let store = &*bench.store;
+    let first = make(store, &reader("shop")).await;
+    assert_eq!(store.create_key(&reader("shop")).await.unwrap(), None);
+    assert_eq!(store.keys(true).await.unwrap(), std::slice::from_ref(&first));
+    // A key that expired is still there until somebody revokes it.
+    store.revoke_key(&named("shop")).await.unwrap().unwrap();
+    let second = make(store, &reader("shop")).await;
+    assert_eq!(store.keys(false).await.unwrap(), std::slice::from_ref(&second));
+    let revoked = store.revoke_key(&named("shop")).await.unwrap().unwrap();
+    assert_eq!(revoked.id, second.id, "the one that was not revoked");
+    let ids: Vec<_> = store.keys(true).await.unwrap().into_iter().map(|key| key.id).collect();
+    assert_eq!(ids, [first.id, second.id]);
+}
+
+async fn revoking_is_for_good_and_twice_is_harmless(bench: Bench) {
+    let store = &*bench.store;
+    let (one, other) = (make(store, &reader("one")).await, make(store, &reader("other")).await);
+    let revoked = store.revoke_key(&KeyRef::Id(one.id)).await.unwrap().unwrap();
+    assert!(revoked.revoked_at.is_some());
+    assert_eq!(Key { revoked_at: None, ..revoked.clone() }, one);
+    assert_eq!(active_ids(&*bench.second()).await, [other.id]);
+    assert_eq!(store.keys(false).await.unwrap(), [other]);
+    for again in [KeyRef::Id(one.id), named("one")] {
+        assert_eq!(store.revoke_key(&again).await.unwrap(), Some(revoked.clone()));
+    }
+    for unknown in [KeyRef::Id(KeyId::fresh()), named("nobody")] {
+        assert_eq!(store.revoke_key(&unknown).await.unwrap(), None);
+    }
+}
+
+async fn a_key_ends_by_the_databases_clock(bench: Bench) {
+    let store = &*bench.store;
+    let soon = new_key("soon", scope(&[Operation::Read], &[]), Some(Duration::from_millis(50)));
+    let soon = make(store, &soon).await;
+    let later = make(store, &new_key("later", soon.scope.clone(), Some(HOUR))).await;
+    eventually("the key to end", async || (active_ids(store).await == [later.id]).then_some(()))
+        .await;
+    assert_eq!(store.keys(false).await.unwrap(), [soon, later], "it is listed all the same");
+    assert_eq!(store.create_key(&reader("soon")).await.unwrap(), None, "and has its name");
+}
+
+async fn makers_of_one_name_at_one_time_get_one_key(bench: Bench) {
+    let stores: Vec<_> = (0..4).map(|_| bench.second()).collect();
+    let keys: Vec<_> = stores.iter().map(|_| reader("shop")).collect();
+    let made = stores.iter().zip(&keys).map(|(store, key)| store.create_key(key));
+    let made = futures::future::join_all(made).await;
+    let made: Vec<_> = made.into_iter().filter_map(Result::unwrap).collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    assert_eq!(bench.store.keys(true).await.unwrap(), made);
+}
+
+async fn two_keys_never_share_a_hash(bench: Bench) {
+    let store = &*bench.store;
+    let one = reader("one");
+    make(store, &one).await;
+    let copy = NewKey { id: KeyId::fresh(), name: "copy".parse().unwrap(), ..one };
+    let refused = store.create_key(&copy).await;
+    assert!(matches!(refused, Err(StoreError::Constraint(_))), "{refused:?}");
+    assert_eq!(store.keys(true).await.unwrap().len(), 1);
+}
+
+async fn the_database_refuses_nonsense(bench: Bench) {
+    make(&*bench.store, &new_key("shop", scope(&[Operation::Read], &[7]), None)).await;
+    let raw = bench.raw().await;
+    let zeros = |bytes: usize| match bench.database.is_postgres() {
+        true => format!("'\\x{}'", "00".repeat(bytes)),
+        false => format!("x'{}'", "00".repeat(bytes)),
+    };
+    for nonsense in [
+        "name = ''".to_owned(),
+        "name = 'a b'".to_owned(),
+        format!("name = '{}'", "n".repeat(65)),
+        format!("hash = {}", zeros(31)),
+        "hint = ''".to_owned(),
+        "operations = ''".to_owned(),
+        "operations = 'write'".to_owned(),
+        "operations = 'read,'".to_owned(),
+        "operations = 'readsend'".to_owned(),
+        "operations = 'admin'".to_owned(),
+        format!("signers = {}", zeros(0)),
+        format!("signers = {}", zeros(21)),
+        "expires_at = created_at".to_owned(),
+    ] {
+        let refused = raw.attempt(&format!("UPDATE api_key SET {nonsense}")).await;
+        assert!(refused.is_err(), "went through: {nonsense}");
+    }
+}
+
+async fn what_a_key_may_do_never_changes(bench: Bench) {
+    let store = &*bench.store;
+    let key = make(store, &new_key("shop", scope(&[Operation::Read], &[7]), None)).await;
+    let raw = bench.raw().await;
+    for change in ["operations = 'read,send'", "signers = NULL"] {
+        let refused = raw.attempt(&format!("UPDATE api_key SET {change}")).await.unwrap_err();
+        assert!(refused.contains("what it may do never changes"), "{change}: {refused}");
+    }
+    store.revoke_key(&KeyRef::Id(key.id)).await.unwrap();
+    let refused = raw.attempt("UPDATE api_key SET revoked_at = NULL").await.unwrap_err();
+    assert!(refused.contains("a revoked key stays revoked"), "{refused}");
+}
