@@ -1,11 +1,12 @@
 //! The chain that transactions go to, and its raw limit: signed beforehand, sent with nothing
 //! around.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use stile_chain::{LocalSigner, TxSigner, UnsignedTx};
+use stile_devchain::DevChain;
 use stile_domain::{ChainId, Fees, U256, parse_address};
 use testkit::{Anvil, AnvilOptions};
 
@@ -13,6 +14,9 @@ use crate::cli::Failure;
 use crate::cli::bench::http::Connection;
 
 pub(super) const ID: u64 = 31337;
+
+/// Room for as many transfers in a block as come in a second.
+const GAS_LIMIT: u64 = 1_000_000_000;
 
 /// Connections that signed transactions are sent over.
 const CONNECTIONS: usize = 32;
@@ -30,31 +34,70 @@ pub(super) enum Blocks {
     Never,
 }
 
+/// Which chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Kind {
+    /// The one that comes with Stile.
+    Dev,
+    /// anvil, where it is installed.
+    Anvil,
+}
+
 /// A chain of our own, gone when it is dropped.
-pub(super) struct Chain {
-    anvil: Anvil,
+pub(super) enum Chain {
+    Dev(DevChain),
+    Anvil(Anvil),
 }
 
 impl Chain {
-    pub(super) async fn start(blocks: Blocks) -> Result<Self, Failure> {
-        let anvil = Anvil::start(AnvilOptions {
-            block_time_seconds: (blocks == Blocks::EverySecond).then_some(1),
-            no_mining: blocks == Blocks::Never,
-            chain_id: ID,
-            arguments: vec!["--gas-limit=1000000000".to_owned()],
-            ..AnvilOptions::default()
-        })
-        .await;
-        Ok(Self { anvil })
+    pub(super) async fn start(kind: Kind, blocks: Blocks) -> Result<Self, Failure> {
+        match kind {
+            Kind::Dev => {
+                let blocks = match blocks {
+                    Blocks::EverySecond => stile_devchain::Blocks::Every(Duration::from_secs(1)),
+                    Blocks::Never => stile_devchain::Blocks::OnDemand,
+                };
+                let options = stile_devchain::Options {
+                    chain_id: ID,
+                    blocks,
+                    gas_limit: GAS_LIMIT,
+                    ..stile_devchain::Options::default()
+                };
+                Ok(Self::Dev(DevChain::start(options).await?))
+            }
+            Kind::Anvil => {
+                let anvil = Anvil::start(AnvilOptions {
+                    block_time_seconds: (blocks == Blocks::EverySecond).then_some(1),
+                    no_mining: blocks == Blocks::Never,
+                    chain_id: ID,
+                    arguments: vec![format!("--gas-limit={GAS_LIMIT}")],
+                    ..AnvilOptions::default()
+                });
+                Ok(Self::Anvil(anvil.await))
+            }
+        }
     }
 
-    pub(super) fn url(&self) -> &str {
-        self.anvil.url()
+    pub(super) fn url(&self) -> String {
+        match self {
+            Self::Dev(chain) => chain.url(),
+            Self::Anvil(anvil) => anvil.url().to_owned(),
+        }
+    }
+
+    /// Makes the chain believe that an account has sent so many.
+    pub(super) async fn set_nonce(&self, account: &str, nonce: u64) -> Result<(), Failure> {
+        let method = match self {
+            Self::Dev(_) => "dev_setNonce",
+            Self::Anvil(_) => "anvil_setNonce",
+        };
+        let params = json!([account, format!("{nonce:#x}")]);
+        call(&mut self.connect().await?, method, params).await.map(|_| ())
     }
 
     async fn connect(&self) -> Result<Connection, Failure> {
-        let address: SocketAddr = self.url().trim_start_matches("http://").parse()?;
-        Connection::open(address).await
+        let url = self.url();
+        Connection::open(url.trim_start_matches("http://").trim_end_matches('/').parse()?).await
     }
 
     /// Waits until the accounts' nonces add up to so many: all of them are mined.

@@ -12,11 +12,13 @@ mod chain;
 mod report;
 mod site;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use stile_store::raw;
+use stile_domain::{ChainId, Lane, parse_address};
+use stile_store::raw::{self, AdmissionLimits};
 
 use self::callers::Sender;
 use self::chain::{Blocks, Chain};
@@ -31,6 +33,9 @@ const RECEIVER: &str = "0x000000000000000000000000000000000000dEaD";
 
 /// Enough for everything a figure hands over to get its nonce at once.
 const OPEN_WINDOW: &str = "lane.max_in_flight = 1000000";
+
+/// How long the node may take to send what it has accepted.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TxArgs {
@@ -58,6 +63,12 @@ pub(in crate::cli) struct TxArgs {
     /// Transactions in flight when memory is measured; 0 to leave that out.
     #[arg(long, default_value_t = 10_000, value_name = "COUNT")]
     in_flight: usize,
+    /// Transactions that are over and done with, for the figures with history; 0 to leave them out.
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    history: u64,
+    /// Which chain to send to.
+    #[arg(long, value_enum, default_value = "dev")]
+    chain: chain::Kind,
     /// Seconds for each figure.
     #[arg(long, default_value_t = 4)]
     seconds: u64,
@@ -120,7 +131,8 @@ impl Bench {
         let each_store = 2
             + Window::ALL.len() * args.signers.len() * args.callers.len() * args.calls.len()
             + if args.land > 0 { args.signers.len() } else { 0 }
-            + usize::from(args.in_flight > 0);
+            + usize::from(args.in_flight > 0)
+            + if args.history > 0 { args.callers.len() * args.calls.len() } else { 0 };
         let bar = ProgressBar::new((args.stores.len() * each_store) as u64)
             .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})")?);
         Ok(Self { each: Duration::from_secs(args.seconds.max(1)), args, bar })
@@ -149,17 +161,13 @@ impl Bench {
         for window in Window::ALL {
             for signers in self.args.signers.iter().copied() {
                 for (call, callers) in self.ways() {
-                    let limit = match window {
-                        Window::Default => limits.waiting.per_second,
-                        Window::Open => limits.bound.per_second,
-                    };
+                    let figure = Figure { store, window, signers, call, callers, limits };
                     let name = format!("{window:?}-{signers}-{call:?}-{callers}");
                     self.step(format!("{store}: {name}"));
                     let url = databases.fresh(&name).await?;
-                    let mut line =
-                        self.accepted(&url, window, signers, call, callers, limit).await?;
-                    line.store = store;
-                    report.accepted.push(line);
+                    let chain = self.chain(Blocks::EverySecond).await?;
+                    let site = Site::start(&url, chain, signers, window.settings()).await?;
+                    report.accepted.push(self.accepted(&site, figure, 0).await?);
                     self.bar.inc(1);
                 }
             }
@@ -168,7 +176,7 @@ impl Bench {
             for signers in self.args.signers.iter().copied() {
                 self.step(format!("{store}: {} mined, {signers} signers", self.args.land));
                 let url = databases.fresh(&format!("land-{signers}")).await?;
-                let raw = Chain::start(Blocks::EverySecond).await?;
+                let raw = self.chain(Blocks::EverySecond).await?;
                 let raw = raw.raw(signers, self.args.land).await?;
                 report.raw_chain.push(RawChain::new(store, signers, self.args.land, raw));
                 report.landed.push(self.landed(store, &url, signers, raw.mined).await?);
@@ -181,6 +189,10 @@ impl Bench {
             report.footprint.push(self.footprint(store, &url).await?);
             self.bar.inc(1);
         }
+        if self.args.history > 0 {
+            let url = databases.fresh("history").await?;
+            self.with_history(store, &url, limits, report).await?;
+        }
         Ok(())
     }
 
@@ -189,38 +201,39 @@ impl Bench {
         self.bar.tick();
     }
 
+    async fn chain(&self, blocks: Blocks) -> Result<Chain, Failure> {
+        Chain::start(self.args.chain, blocks).await
+    }
+
     fn ways(&self) -> impl Iterator<Item = (Call, usize)> + '_ {
-        self.args
-            .calls
-            .iter()
-            .flat_map(|call| self.args.callers.iter().map(move |callers| (*call, *callers)))
+        let callers = &self.args.callers;
+        self.args.calls.iter().flat_map(move |call| callers.iter().map(|count| (*call, *count)))
     }
 
     async fn accepted(
         &self,
-        url: &str,
-        window: Window,
-        signers: usize,
-        call: Call,
-        callers: usize,
-        limit: f64,
+        site: &Site,
+        figure: Figure,
+        history: u64,
     ) -> Result<Accepted, Failure> {
-        let chain = Chain::start(Blocks::EverySecond).await?;
-        let site = Site::start(url, chain, signers, window.settings()).await?;
-        let batch = (call == Call::Batch).then_some(self.args.batch);
-        let seen = load::run(Sender::many(&site, callers, batch).await?, self.each).await?;
-        let (bound, waiting) = (site.sum("nextNonce").await?, site.sum("queued").await?);
+        let before = site.sum("nextNonce").await?;
+        let batch = (figure.call == Call::Batch).then_some(self.args.batch);
+        let senders = Sender::many(site, figure.callers, batch).await?;
+        let seen = load::run(senders, self.each).await?;
+        let bound = site.sum("nextNonce").await? - before;
+        let waiting = site.sum("queued").await?;
         Ok(Accepted {
-            store: "",
+            store: figure.store,
+            history,
             call: if batch.is_some() { "batch" } else { "one by one" },
-            signers,
-            callers,
+            signers: figure.signers,
+            callers: figure.callers,
             per_second: seen.per_second,
             p50_ms: seen.p50.as_secs_f64() * 1e3,
             p99_ms: seen.p99.as_secs_f64() * 1e3,
             refused: seen.failed,
             with_nonce: bound as f64 / (bound + waiting).max(1) as f64,
-            share_of_raw: seen.per_second / limit,
+            share_of_raw: seen.per_second / figure.limit(),
         })
     }
 
@@ -232,7 +245,7 @@ impl Bench {
         signers: usize,
         raw: Duration,
     ) -> Result<Landed, Failure> {
-        let chain = Chain::start(Blocks::EverySecond).await?;
+        let chain = self.chain(Blocks::EverySecond).await?;
         let site = Site::start(url, chain, signers, "").await?;
         let count = self.args.land;
         let senders = Sender::many(&site, 32.min(count), None).await?;
@@ -253,30 +266,99 @@ impl Bench {
 
     /// Start and memory.
     async fn footprint(&self, store: &'static str, url: &str) -> Result<Footprint, Failure> {
-        let chain = Chain::start(Blocks::Never).await?;
+        let chain = self.chain(Blocks::Never).await?;
         let site = Site::start(url, chain, 1, OPEN_WINDOW).await?;
         let idle = site.resident()?;
         let count = self.args.in_flight;
         hand_over(Sender::many(&site, 4, Some(self.args.batch)).await?, count).await?;
+        let until = Instant::now() + PATIENCE;
         while site.sum("inFlight").await? < count as u64 {
+            if Instant::now() > until {
+                return Err(format!("{count} transactions were not in flight in time").into());
+            }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(Footprint {
             store,
+            history: 0,
             ready_ms: site.ready_after.as_secs_f64() * 1e3,
             idle_megabytes: idle as f64 / 1e6,
             in_flight: count,
             resident_megabytes: site.resident()? as f64 / 1e6,
         })
     }
+
+    /// Start and acceptance on a store that has been at work for long.
+    async fn with_history(
+        &self,
+        store: &'static str,
+        url: &str,
+        limits: AdmissionLimits,
+        report: &mut Report,
+    ) -> Result<(), Failure> {
+        let signers = self.args.signers.iter().copied().max().unwrap_or(1);
+        let mut chain = self.chain(Blocks::EverySecond).await?;
+        let mut history = 0;
+        for account in (0..signers).map(chain::account) {
+            let account = account?;
+            let lane = Lane::new(ChainId::new(chain::ID)?, parse_address(&account)?);
+            let before = history;
+            let told = |done| self.step(format!("{store}: {} of history", before + done));
+            let count = self.args.history.div_ceil(signers as u64);
+            let next = raw::seed_finished(url, lane, count, told).await?;
+            chain.set_nonce(&account, next).await?;
+            history += count;
+        }
+        for (place, (call, callers)) in self.ways().enumerate() {
+            self.step(format!("{store}: with history"));
+            let figure = Figure { store, window: Window::Default, signers, call, callers, limits };
+            let site = Site::start(url, chain, signers, "").await?;
+            let idle = site.resident()?;
+            report.accepted.push(self.accepted(&site, figure, history).await?);
+            if place == 0 {
+                report.footprint.push(Footprint {
+                    store,
+                    history,
+                    ready_ms: site.ready_after.as_secs_f64() * 1e3,
+                    idle_megabytes: idle as f64 / 1e6,
+                    in_flight: site.sum("inFlight").await? as usize,
+                    resident_megabytes: site.resident()? as f64 / 1e6,
+                });
+            }
+            chain = site.into_chain();
+            self.bar.inc(1);
+        }
+        Ok(())
+    }
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy)]
+struct Figure {
+    store: &'static str,
+    window: Window,
+    signers: usize,
+    call: Call,
+    callers: usize,
+    limits: AdmissionLimits,
+}
+
+impl Figure {
+    /// The same rows in bulk by plain SQL.
+    fn limit(&self) -> f64 {
+        match self.window {
+            Window::Default => self.limits.waiting.per_second,
+            Window::Open => self.limits.bound.per_second,
+        }
+    }
 }
 
 /// Hands over so many, and fails if one is refused.
 async fn hand_over(senders: Vec<Sender>, count: usize) -> Result<(), Failure> {
-    let left = std::sync::atomic::AtomicUsize::new(0);
+    let begun = AtomicUsize::new(0);
     let handing = senders.into_iter().map(async |mut sender| {
         let step = sender.size();
-        while left.fetch_add(step, std::sync::atomic::Ordering::Relaxed) < count {
+        while begun.fetch_add(step, Ordering::Relaxed) < count {
             let got = sender.call().await;
             if got.refused > 0 {
                 return Err(Failure::from("a transaction was refused"));

@@ -59,6 +59,8 @@ impl RawChain {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Accepted {
     pub(super) store: &'static str,
+    /// Transactions that the store had been done with before.
+    pub(super) history: u64,
     pub(super) call: &'static str,
     pub(super) signers: usize,
     pub(super) callers: usize,
@@ -91,6 +93,7 @@ pub(super) struct Landed {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Footprint {
     pub(super) store: &'static str,
+    pub(super) history: u64,
     pub(super) ready_ms: f64,
     pub(super) idle_megabytes: f64,
     pub(super) in_flight: usize,
@@ -147,6 +150,7 @@ impl Report {
     fn accepted(&self) -> Option<String> {
         let mut table = plain(&[
             "store",
+            "history",
             "call",
             "signers",
             "callers",
@@ -160,6 +164,7 @@ impl Report {
         for line in &self.accepted {
             table.add_row([
                 line.store.to_owned(),
+                thousands(line.history as f64),
                 line.call.to_owned(),
                 line.signers.to_string(),
                 line.callers.to_string(),
@@ -171,7 +176,8 @@ impl Report {
                 format!("{:.0} %", line.share_of_raw * 100.0),
             ]);
         }
-        align(&mut table, 2..10);
+        align(&mut table, 3..11);
+        align(&mut table, 1..2);
         (!self.accepted.is_empty()).then(|| table.to_string())
     }
 
@@ -193,17 +199,19 @@ impl Report {
     }
 
     fn footprint(&self) -> Option<String> {
-        let mut table = plain(&["store", "ready after ms", "idle MB", "in flight", "resident MB"]);
+        let mut table =
+            plain(&["store", "history", "ready after ms", "idle MB", "in flight", "resident MB"]);
         for line in &self.footprint {
             table.add_row([
                 line.store.to_owned(),
+                thousands(line.history as f64),
                 format!("{:.0}", line.ready_ms),
                 format!("{:.0}", line.idle_megabytes),
                 line.in_flight.to_string(),
                 format!("{:.0}", line.resident_megabytes),
             ]);
         }
-        align(&mut table, 1..5);
+        align(&mut table, 1..6);
         (!self.footprint.is_empty()).then(|| table.to_string())
     }
 }

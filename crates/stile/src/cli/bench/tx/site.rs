@@ -38,7 +38,7 @@ impl Site {
         let directory = tempfile::Builder::new().prefix("stile-bench-").tempdir()?;
         let file = directory.path().join("stile.toml");
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        std::fs::write(&file, configuration(store, chain.url(), signers, address, settings))?;
+        std::fs::write(&file, configuration(store, &chain.url(), signers, address, settings))?;
         let mut launch = Launch::new(std::env::current_exe()?)
             .args(["serve", "--config"])
             .arg(&file)
@@ -56,6 +56,11 @@ impl Site {
 
     pub(super) async fn connect(&self) -> Result<Connection, Failure> {
         Connection::open(self.address).await
+    }
+
+    /// Kills the node and leaves the chain.
+    pub(super) fn into_chain(self) -> Chain {
+        self.chain
     }
 
     /// What the node says of one of its signers.
