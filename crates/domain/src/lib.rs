@@ -19,6 +19,7 @@
 //! | [`receipt`] | what the chain says once it is mined |
 //! | [`headers`] | which blocks are canonical |
 //! | [`finality`] | when it is done |
+//! | [`key`] | what API keys are called |
 //! | [`scope`] | what an API key may do, and for which signers |
 //! | [`token`] | the secret of an API key, and what is kept of it |
 
@@ -29,6 +30,7 @@ pub mod fees;
 pub mod finality;
 pub mod headers;
 pub mod hold;
+pub mod key;
 pub mod lane;
 pub mod lease;
 pub mod node;
@@ -48,6 +50,7 @@ pub use finality::{Finality, Heads, Votes};
 pub use headers::{Fit, Header, HeaderWindow};
 pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark};
 pub use jiff::Timestamp;
+pub use key::{KeyId, KeyName, KeyNameError};
 pub use lane::{ChainId, Lane, LaneError};
 pub use lease::LeaseTerms;
 pub use node::{Holder, Incarnation, NodeId};
@@ -55,7 +58,7 @@ pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
 pub use receipt::Receipt;
 pub use reuse::{Released, ReuseFate};
-pub use scope::{KeyId, KeyName, KeyNameError, Operation, Scope, ScopeError, SignerScope};
+pub use scope::{Operation, Scope, ScopeError, SignerScope};
 pub use token::{NotAToken, Token, TokenHash};
 pub use tx::{
     EventKind, IllegalStep, Obstacle, Outcome, Standing, Step, SubState, Successor, TxId, TxState,

@@ -126,8 +126,8 @@ impl Wanted {
 ///
 /// Each event is named `tx`; its `id` is its place in the stream. To go on after a break, send the
 /// last `id` as the header `Last-Event-ID` (browsers do so by themselves) or as `after`.
-/// An `id` that comes without data says how far the stream has been read. A stream ends when its key
-/// is revoked or expires.
+/// An `id` that comes without data says how far the stream has been read; only keys for all signers
+/// get it. A stream ends when its key is revoked or expires.
 #[utoipa::path(
     get, path = "/api/v1/events", tag = "transactions", operation_id = "events",
     params(EventsQuery, LastEventHeader),

@@ -51,8 +51,8 @@ struct Inner {
     failing: AtomicBool,
 }
 
-/// When reads began. A caller who goes away takes the read it waits for along, so one that was tried
-/// is not always one that was done.
+/// When reads began. A caller who goes away takes the read it waits for along, so one that was
+/// tried is not always one that was done.
 #[derive(Debug)]
 struct Reads {
     tried: Instant,
