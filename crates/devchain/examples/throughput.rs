@@ -12,6 +12,9 @@ use alloy_primitives::{Address, TxKind, U256, hex};
 use serde_json::{Value, json};
 use stile_devchain::{Blocks, DevChain, Options, accounts};
 
+/// How many transfers a block has room for.
+const BLOCK: usize = 5_000;
+
 /// How many callers send at once.
 const CALLERS: usize = 8;
 
@@ -21,7 +24,8 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 async fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let count: usize = arguments.next().map_or(Ok(20_000), |count| count.parse())?;
-    let options = Options { blocks: Blocks::OnDemand, ..Options::default() };
+    let gas_limit = BLOCK as u64 * 21_000;
+    let options = Options { blocks: Blocks::OnDemand, gas_limit, ..Options::default() };
     let chain = DevChain::start(options).await?;
     let url = arguments.next().unwrap_or_else(|| chain.url());
     println!("{url}: {count} transactions, {CALLERS} callers");
@@ -44,7 +48,7 @@ async fn main() -> Result<(), Failure> {
     let took = start.elapsed();
     println!("accepted {:.0} a second", count as f64 / took.as_secs_f64());
     if url == chain.url() {
-        for _ in 0..count.div_ceil(2857) {
+        for _ in 0..count.div_ceil(BLOCK) {
             let start = Instant::now();
             rpc(&client, &url, "dev_mine", json!([1])).await?;
             let took = start.elapsed();

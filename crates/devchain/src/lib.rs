@@ -39,7 +39,7 @@
 //! | method | what it does |
 //! |---|---|
 //! | `dev_mine(n)` | makes `n` blocks; without `n`, one |
-//! | `dev_reorg({depth, transactions, length, later})` | replaces blocks: `"keep"`, `"drop"`, `"delay"` |
+//! | `dev_reorg({depth, transactions, length, later})` | replaces the newest blocks |
 //! | `dev_dropTransactions([hash…] \| null)` | out of the pool: these, or all |
 //! | `dev_delay({methods \| null, milliseconds})` | answers come late |
 //! | `dev_oldHead(depth \| null)` | answers as if it were so many blocks behind |

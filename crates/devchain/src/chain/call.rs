@@ -180,7 +180,8 @@ fn refused(call: &Call, base_fee: u64, reason: InvalidTransaction) -> String {
             call.fee.unwrap_or_default()
         ),
         Reason::CallGasCostMoreThanGasLimit { initial_gas, gas_limit } => format!(
-            "gas required exceeds allowance ({gas_limit}): intrinsic gas too low, want {initial_gas}"
+            "gas required exceeds allowance ({gas_limit}): intrinsic gas too low, \
+             want {initial_gas}"
         ),
         Reason::GasFloorMoreThanGasLimit { gas_floor, gas_limit } => {
             format!("insufficient gas for floor data gas cost: have {gas_limit}, want {gas_floor}")

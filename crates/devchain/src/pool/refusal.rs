@@ -23,9 +23,15 @@ pub(crate) enum Refusal {
     NonceMax(u64),
     #[error("replacement transaction underpriced")]
     ReplacementUnderpriced,
-    #[error("insufficient funds for gas * price + value: balance {balance}, tx cost {cost}, overshot {}", cost.saturating_sub(*balance))]
+    #[error(
+        "insufficient funds for gas * price + value: balance {balance}, tx cost {cost}, \
+         overshot {}", cost.saturating_sub(*balance)
+    )]
     Funds { balance: U256, cost: U256 },
-    #[error("insufficient funds for gas * price + value: balance {balance}, queued cost {queued}, tx cost {cost}, overshot {}", queued.saturating_add(*cost).saturating_sub(*balance))]
+    #[error(
+        "insufficient funds for gas * price + value: balance {balance}, queued cost {queued}, \
+         tx cost {cost}, overshot {}", queued.saturating_add(*cost).saturating_sub(*balance)
+    )]
     QueuedFunds { balance: U256, queued: U256, cost: U256 },
     #[error("intrinsic gas too low: gas {gas}, minimum needed {needed}")]
     IntrinsicGas { gas: u64, needed: u64 },
@@ -36,7 +42,8 @@ pub(crate) enum Refusal {
     #[error("max initcode size exceeded: code size {size}, limit {limit}")]
     InitCode { size: usize, limit: usize },
     #[error(
-        "max priority fee per gas higher than max fee per gas: maxPriorityFeePerGas {tip}, maxFeePerGas {fee}"
+        "max priority fee per gas higher than max fee per gas: maxPriorityFeePerGas {tip}, \
+         maxFeePerGas {fee}"
     )]
     TipAboveFee { tip: u128, fee: u128 },
     #[error("sender not an eoa: address has code")]

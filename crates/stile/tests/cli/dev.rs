@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::{Anvil, AnvilOptions, DEADLINE, Launch, Process, Signal, programs};
 
 use crate::common::{Finished, SIGNER, run_in, stile};
@@ -49,6 +49,15 @@ async fn serving(directory: &Path) -> (Process, String, String) {
     };
     let urls = (url("server "), url("chain "));
     (process, urls.0, urls.1)
+}
+
+/// The result of a call of the chain.
+async fn rpc(chain: &str, method: &str, params: Value) -> Value {
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let answer = client().post(chain).json(&request).send().await.unwrap();
+    let mut answer: Value = answer.json().await.unwrap();
+    assert!(answer.get("error").is_none(), "{method}: {answer}");
+    answer["result"].take()
 }
 
 fn client() -> reqwest::Client {
@@ -119,7 +128,7 @@ async fn it_continues_where_it_was_unless_asked_to_start_over() {
 async fn chain_and_store_survive_a_kill_together() {
     let directory = tempfile::tempdir().unwrap();
     let (process, server, chain) = serving(directory.path()).await;
-    let request = serde_json::json!({
+    let request = json!({
         "signer": SIGNER, "requestId": "last words", "payload": { "to": SIGNER, "value": "1" },
     });
     let sent = client().post(format!("{server}/api/v1/tx")).json(&request).send().await.unwrap();
@@ -226,10 +235,14 @@ async fn it_serves_until_it_is_interrupted_and_is_not_started_over_under_somebod
     let page = client().get(format!("{server}/")).send().await.unwrap();
     assert_eq!(page.status(), 200);
     assert!(page.text().await.unwrap().contains("<html"), "the live page");
-    let request = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_chainId" });
-    let id: Value =
-        client().post(&chain).json(&request).send().await.unwrap().json().await.unwrap();
-    assert_eq!(id["result"], "0x7a69", "and the chain, for everybody on this machine");
+    let id = rpc(&chain, "eth_chainId", json!([])).await;
+    assert_eq!(id, "0x7a69", "and the chain, for everybody on this machine");
+    // What is printed can be tried.
+    let output = process.stdout();
+    let hint = output.lines().find_map(|line| line.trim().strip_prefix("stile tx send")).unwrap();
+    let arguments: Vec<&str> = ["tx", "send"].into_iter().chain(hint.split_whitespace()).collect();
+    let sent = run_in(directory.path(), &arguments).await;
+    assert!(sent.ok().contains("CONFIRMED"), "{sent:?}");
 
     let refused = run_in(directory.path(), &[&DEV[..], &["--fresh"]].concat()).await;
     let by = format!("in use by process {}", process.id());
@@ -238,14 +251,31 @@ async fn it_serves_until_it_is_interrupted_and_is_not_started_over_under_somebod
     assert!(refused.failure().contains("another stile dev runs on it"), "{refused:?}");
     process.signal(Signal::Int);
     assert_eq!(process.wait_exit(DEADLINE).await.code(), Some(0));
-    assert_eq!(once(directory.path(), &[]).await[0], 5);
+    assert_eq!(once(directory.path(), &[]).await[0], 6);
+}
+
+#[tokio::test]
+async fn what_a_fork_takes_back_lands_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_process, server, chain) = serving(directory.path()).await;
+    let head = rpc(&chain, "eth_blockNumber", json!([])).await;
+    rpc(&chain, "dev_reorg", json!([{ "depth": head, "transactions": "drop" }])).await;
+    testkit::eventually("all transactions to be on the chain again", async || {
+        let nonce = rpc(&chain, "eth_getTransactionCount", json!([SIGNER, "latest"])).await;
+        (nonce == "0x5").then_some(())
+    })
+    .await;
+    testkit::eventually("everything to be confirmed again", async || {
+        (states(&server).await == ["CONFIRMED"; 5]).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn the_chain_listens_where_it_is_asked_to() {
     let directory = tempfile::tempdir().unwrap();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let address = format!("127.0.0.1:{}", testkit::free_port());
+    let taken = std::net::TcpListener::bind(&address).unwrap();
     let arguments = [&DEV[..], &["--chain-listen", &address]].concat();
     let refused = run_in(directory.path(), &arguments).await;
     assert!(refused.failure().contains(&format!("cannot listen on {address}")), "{refused:?}");
@@ -255,8 +285,9 @@ async fn the_chain_listens_where_it_is_asked_to() {
     let arguments = [&DEV[..], &["--chain-listen", "0.0.0.0:0"]].concat();
     let refused = run_in(directory.path(), &arguments).await;
     assert!(refused.failure().contains("loopback addresses only"), "{refused:?}");
-    // Whoever has the usual place, somebody else or this test: the chain starts all the same.
-    let _usual = std::net::TcpListener::bind("127.0.0.1:8545");
+    // If somebody else has the usual place now, it may be free again when it is asked for.
+    let usual = std::net::TcpListener::bind("127.0.0.1:8545");
     let finished = run_in(directory.path(), &DEV).await;
-    assert!(finished.ok().contains("127.0.0.1:8545 is taken)"), "{finished:?}");
+    let said = finished.ok().contains("127.0.0.1:8545 is taken)");
+    assert!(said || usual.is_err(), "{finished:?}");
 }

@@ -13,7 +13,8 @@ pub(super) fn hints(address: SocketAddr, chain: &str) -> String {
     format!(
         "\nTry next:\n\
          \x20 curl -s -X POST {server}/api/v1/tx -H 'content-type: application/json' \\\n\
-         \x20      -d '{{\"signer\":\"{signer}\",\"requestId\":\"first\",\"payload\":{{\"to\":\"{to}\",\"value\":\"1\"}}}}'\n\
+         \x20      -d '{{\"signer\":\"{signer}\",\"requestId\":\"first\",\
+         \"payload\":{{\"to\":\"{to}\",\"value\":\"1\"}}}}'\n\
          \x20 stile tx send --signer {signer} --to {to} --value 0.001eth --wait{at}\n\
          \x20 stile tx list{at}\n\
          \x20 cast balance {to} --rpc-url {chain}\n\

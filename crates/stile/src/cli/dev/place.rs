@@ -119,6 +119,7 @@ fn name_of(url: &str) -> Result<String, Failure> {
     let parsed = reqwest::Url::parse(url).map_err(|e| format!("--rpc-url: {e}"))?;
     let host = parsed.host_str().ok_or("--rpc-url: there is no host in it")?;
     let host: String = host
+        .trim_matches(['[', ']'])
         .chars()
         .map(|letter| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' })
         .collect();
@@ -135,7 +136,7 @@ mod tests {
         for (url, name) in [
             ("http://127.0.0.1:8545", "rpc-127.0.0.1-8545"),
             ("https://user:secret@node.example/key/4711", "rpc-node.example-443"),
-            ("ws://[::1]:9000", "rpc---1--9000"),
+            ("ws://[::1]:9000", "rpc---1-9000"),
         ] {
             assert_eq!(name_of(url).unwrap(), name, "{url}");
         }
