@@ -149,12 +149,17 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
 }
 
 pub(super) fn holds(connection: &Connection, filter: HoldFilter) -> Result<HoldPage, StoreError> {
-    let sql = format!(
-        "SELECT {HOLD_COLUMNS} FROM nonce
-         WHERE chain_id = ?1 AND signer = ?2 AND nonce > ?3 AND owner_kind = 'hold'
-           AND (?4 IS NULL OR status = ?4)
-         ORDER BY nonce LIMIT ?5"
-    );
+    // Those that are open and those that are over, each by an index of its own, so that the nonces
+    // of transactions in between are not read.
+    let part = |which: &str| {
+        format!(
+            "SELECT * FROM (SELECT {HOLD_COLUMNS} FROM nonce
+                 WHERE chain_id = ?1 AND signer = ?2 AND nonce > ?3 AND owner_kind = 'hold'
+                   AND status {which} 'CONSUMED' AND (?4 IS NULL OR status = ?4)
+                 ORDER BY nonce LIMIT ?5)"
+        )
+    };
+    let sql = format!("{} UNION ALL {} ORDER BY nonce LIMIT ?5", part("<>"), part("="));
     let holds = connection
         .prepare_cached(&sql)?
         .query_map(
