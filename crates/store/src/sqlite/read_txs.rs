@@ -37,16 +37,16 @@ fn list(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<T
     Ok(txs.collect::<Result<_, _>>()?)
 }
 
-/// The condition on the tenant. What is not confirmed is little beside the history, and has indexes
-/// of its own: the condition names one of them, and no other index answers `+tenant`.
-fn whose(state: Option<TxState>) -> &'static str {
+/// Where transactions in a state are read. What is not confirmed is little beside the history, and
+/// has indexes of its own, which are named here: on any other way all of the history might be read.
+fn source(state: Option<TxState>) -> &'static str {
     match state {
-        None | Some(TxState::Confirmed) => "tenant = ?1",
-        Some(TxState::Created) => "+tenant = ?1 AND state = 'CREATED'",
+        None | Some(TxState::Confirmed) => "tx WHERE 1",
+        Some(TxState::Created) => "tx INDEXED BY tx_waiting WHERE state = 'CREATED'",
         Some(TxState::Allocated | TxState::Submitted | TxState::Tracking) => {
-            "+tenant = ?1 AND state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING')"
+            "tx INDEXED BY tx_open WHERE state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING')"
         }
-        Some(TxState::Failed) => "+tenant = ?1 AND state = 'FAILED'",
+        Some(TxState::Failed) => "tx INDEXED BY tx_failed WHERE state = 'FAILED'",
     }
 }
 
@@ -54,11 +54,10 @@ pub(super) fn tx_page(connection: &Connection, filter: &TxFilter) -> Result<TxPa
     let before = filter.before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
     let state = filter.state.map(|state| state.name());
     let limit = i64::from(filter.limit) + 1;
-    let whose = whose(filter.state);
+    let source = source(filter.state);
     let Some(lanes) = &filter.lanes else {
         let sql = format!(
-            "SELECT * FROM tx
-             WHERE {whose} AND position < ?2 AND (?3 IS NULL OR state = ?3)
+            "SELECT * FROM {source} AND tenant = ?1 AND position < ?2 AND (?3 IS NULL OR state = ?3)
              ORDER BY position DESC LIMIT ?4"
         );
         let txs = list(connection, &sql, params![filter.tenant, before, state, limit])?;
@@ -66,8 +65,7 @@ pub(super) fn tx_page(connection: &Connection, filter: &TxFilter) -> Result<TxPa
     };
     // The newest of each lane, and of those the newest.
     let sql = format!(
-        "SELECT * FROM tx
-         WHERE chain_id = ?5 AND signer = ?6 AND {whose} AND position < ?2
+        "SELECT * FROM {source} AND chain_id = ?5 AND signer = ?6 AND tenant = ?1 AND position < ?2
            AND (?3 IS NULL OR state = ?3)
          ORDER BY position DESC LIMIT ?4"
     );

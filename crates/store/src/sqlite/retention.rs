@@ -113,7 +113,7 @@ pub(super) fn lanes_with_old_holds(
 ) -> Result<Vec<Lane>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT l.chain_id, l.signer FROM lane l
-         WHERE (SELECT n.updated_at FROM nonce n
+         WHERE (SELECT n.updated_at FROM nonce n INDEXED BY nonce_hold_over
                 WHERE n.chain_id = l.chain_id AND n.signer = l.signer AND n.owner_kind = 'hold'
                   AND n.status = 'CONSUMED'
                 ORDER BY n.nonce LIMIT 1) <= ?1",
@@ -132,7 +132,7 @@ pub(super) fn sweep_holds(
     let over = list(
         connection,
         "SELECT chain_id, signer, nonce, owner_id FROM
-             (SELECT * FROM nonce
+             (SELECT * FROM nonce INDEXED BY nonce_hold_over
               WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
                 AND status = 'CONSUMED'
               ORDER BY nonce LIMIT ?5)
