@@ -203,15 +203,23 @@ CREATE TABLE tx_event (
     CONSTRAINT tx_event_state_check CHECK ((state = ANY (ARRAY['CREATED'::text, 'ALLOCATED'::text, 'SUBMITTED'::text, 'TRACKING'::text, 'CONFIRMED'::text, 'FAILED'::text])))
 );
 
+CREATE INDEX allocation_key_nonce ON public.allocation_key USING btree (chain_id, signer, nonce);
+
 CREATE UNIQUE INDEX api_key_name ON public.api_key USING btree (name) WHERE (revoked_at IS NULL);
 
 CREATE UNIQUE INDEX attempt_hash ON public.attempt USING btree (hash);
 
+CREATE INDEX nonce_hold_over ON public.nonce USING btree (chain_id, signer, nonce) WHERE ((owner_kind = 'hold'::text) AND (status = 'CONSUMED'::text));
+
 CREATE INDEX nonce_open ON public.nonce USING btree (chain_id, signer, nonce) WHERE (status <> 'CONSUMED'::text);
+
+CREATE INDEX past_hold_released ON public.past_hold USING btree (released_at);
 
 CREATE INDEX tx_done ON public.tx USING btree (chain_id, signer, done_block) WHERE (done_block IS NOT NULL);
 
 CREATE INDEX tx_event_stream ON public.tx_event USING btree (transaction, entry);
+
+CREATE INDEX tx_failed ON public.tx USING btree (chain_id, signer, "position") WHERE ((phase = 'DONE'::text) AND (done_block IS NULL));
 
 CREATE INDEX tx_of_lane ON public.tx USING btree (tenant, chain_id, signer, "position");
 
@@ -258,6 +266,14 @@ BEGIN
     END USING ERRCODE = 'check_violation';
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.refuse_removal()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    RAISE EXCEPTION '%: what is not over is never removed', TG_TABLE_NAME USING ERRCODE = 'check_violation';
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.tx_refuse()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -276,7 +292,11 @@ CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW E
 
 CREATE TRIGGER lane_rules BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.fencing_token <= old.fencing_token) AND ((new.fencing_token < old.fencing_token) OR (new.owner_incarnation <> old.owner_incarnation) OR (new.next_nonce < old.next_nonce) OR ((new.next_nonce IS NULL) AND (old.next_nonce IS NOT NULL))))) EXECUTE FUNCTION lane_refuse();
 
+CREATE TRIGGER nonce_is_kept_until_consumed BEFORE DELETE ON public.nonce FOR EACH ROW WHEN ((old.status <> 'CONSUMED'::text)) EXECUTE FUNCTION refuse_removal();
+
 CREATE TRIGGER nonce_rules BEFORE UPDATE ON public.nonce FOR EACH ROW WHEN ((((old.status = 'CONSUMED'::text) AND (new.status <> 'CONSUMED'::text)) OR ((new.owner_id <> old.owner_id) AND (old.status <> 'RELEASED'::text)))) EXECUTE FUNCTION nonce_refuse();
+
+CREATE TRIGGER tx_is_kept_until_done BEFORE DELETE ON public.tx FOR EACH ROW WHEN ((old.phase <> 'DONE'::text)) EXECUTE FUNCTION refuse_removal();
 
 CREATE TRIGGER tx_rules BEFORE UPDATE ON public.tx FOR EACH ROW WHEN ((((old.nonce IS NOT NULL) AND (new.nonce IS DISTINCT FROM old.nonce)) OR (new.events < old.events) OR (new.chain_id <> old.chain_id) OR (new.signer <> old.signer))) EXECUTE FUNCTION tx_refuse();
 

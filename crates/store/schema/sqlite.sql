@@ -160,11 +160,19 @@ CREATE TABLE tx_event (
     UNIQUE (tx_id, seq)
 ) STRICT;
 
+CREATE INDEX allocation_key_nonce ON allocation_key (chain_id, signer, nonce);
+
 CREATE UNIQUE INDEX api_key_name ON api_key (name) WHERE revoked_at IS NULL;
+
+CREATE INDEX nonce_hold_over ON nonce (chain_id, signer, nonce) WHERE owner_kind = 'hold' AND status = 'CONSUMED';
 
 CREATE INDEX nonce_open ON nonce (chain_id, signer, nonce) WHERE status <> 'CONSUMED';
 
+CREATE INDEX past_hold_released ON past_hold (released_at);
+
 CREATE INDEX tx_done ON tx (chain_id, signer, block_number) WHERE state = 'CONFIRMED';
+
+CREATE INDEX tx_failed ON tx (chain_id, signer, position) WHERE state = 'FAILED';
 
 CREATE INDEX tx_of_lane ON tx (tenant, chain_id, signer, position);
 
@@ -209,6 +217,10 @@ CREATE TRIGGER nonce_consumed_is_absorbing BEFORE UPDATE ON nonce
     WHEN OLD.status = 'CONSUMED' AND (NEW.status <> 'CONSUMED' OR NEW.owner_id <> OLD.owner_id)
     BEGIN SELECT RAISE(ABORT, 'nonce: CONSUMED is absorbing'); END;
 
+CREATE TRIGGER nonce_is_kept_until_consumed BEFORE DELETE ON nonce
+    WHEN OLD.status <> 'CONSUMED'
+    BEGIN SELECT RAISE(ABORT, 'nonce: what is not over is never removed'); END;
+
 CREATE TRIGGER tx_bound_nonce_never_changes BEFORE UPDATE ON tx
     WHEN OLD.nonce IS NOT NULL AND NEW.nonce IS NOT OLD.nonce
     BEGIN SELECT RAISE(ABORT, 'transaction: a bound nonce never changes'); END;
@@ -216,6 +228,10 @@ CREATE TRIGGER tx_bound_nonce_never_changes BEFORE UPDATE ON tx
 CREATE TRIGGER tx_history_never_gets_shorter BEFORE UPDATE ON tx
     WHEN NEW.events < OLD.events
     BEGIN SELECT RAISE(ABORT, 'transaction: its history never gets shorter'); END;
+
+CREATE TRIGGER tx_is_kept_until_done BEFORE DELETE ON tx
+    WHEN OLD.state NOT IN ('CONFIRMED', 'FAILED')
+    BEGIN SELECT RAISE(ABORT, 'tx: what is not over is never removed'); END;
 
 CREATE TRIGGER tx_stays_on_its_lane BEFORE UPDATE ON tx
     WHEN NEW.chain_id <> OLD.chain_id OR NEW.signer <> OLD.signer

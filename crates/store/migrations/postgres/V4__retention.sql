@@ -2,9 +2,9 @@
 -- index has only rows that are over, and its columns do not change before they are, so that updates
 -- on the way still touch no index.
 
--- Transactions that failed: those without a nonce in order of acceptance, the others by nonce. The
--- confirmed ones are found by tx_done, lowest block first.
-CREATE INDEX tx_failed ON tx (chain_id, signer, nonce, position) WHERE phase = 'DONE' AND done_block IS NULL;
+-- Transactions that failed, in order of acceptance. The confirmed ones are found by tx_done, lowest
+-- block first.
+CREATE INDEX tx_failed ON tx (chain_id, signer, position) WHERE phase = 'DONE' AND done_block IS NULL;
 
 -- Holds that are over, among the nonces of transactions.
 CREATE INDEX nonce_hold_over ON nonce (chain_id, signer, nonce) WHERE owner_kind = 'hold' AND status = 'CONSUMED';

@@ -1,5 +1,5 @@
 -- What retention goes by; see the PostgreSQL migration for what each is for.
-CREATE INDEX tx_failed ON tx (chain_id, signer, nonce, position) WHERE state = 'FAILED';
+CREATE INDEX tx_failed ON tx (chain_id, signer, position) WHERE state = 'FAILED';
 CREATE INDEX nonce_hold_over ON nonce (chain_id, signer, nonce) WHERE owner_kind = 'hold' AND status = 'CONSUMED';
 CREATE INDEX past_hold_released ON past_hold (released_at);
 CREATE INDEX allocation_key_nonce ON allocation_key (chain_id, signer, nonce);

@@ -105,8 +105,8 @@ pub(super) fn take_expired(
          WHERE (chain_id, signer) IN (
              SELECT l.chain_id, l.signer FROM lane l
              WHERE l.expires_at <= ?4 AND l.owner_incarnation <> ?2
-               AND (EXISTS (SELECT 1 FROM nonce n WHERE n.chain_id = l.chain_id
-                            AND n.signer = l.signer AND n.status <> 'CONSUMED')
+               AND (EXISTS (SELECT 1 FROM nonce n INDEXED BY nonce_open
+                            WHERE n.chain_id = l.chain_id AND n.signer = l.signer AND n.status <> 'CONSUMED')
                     OR EXISTS (SELECT 1 FROM tx t WHERE t.chain_id = l.chain_id
                                AND t.signer = l.signer AND t.state = 'CREATED')
                     OR EXISTS (SELECT 1 FROM tx t WHERE t.chain_id = l.chain_id AND t.signer = l.signer

@@ -60,7 +60,7 @@ pub(super) fn survey(
         highest_consumed: None,
     };
     let mut statement = connection.prepare_cached(
-        "SELECT nonce, owner_id, status FROM nonce
+        "SELECT nonce, owner_id, status FROM nonce INDEXED BY nonce_open
          WHERE chain_id = ?1 AND signer = ?2 AND status <> 'CONSUMED' AND owner_kind = 'hold'
            AND (status <> 'HELD' OR locked_until <= ?3)
          ORDER BY nonce",
@@ -116,7 +116,7 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
     let count = |status: &str| -> Result<u64, StoreError> {
         let count: i64 = connection
             .prepare_cached(
-                "SELECT count(*) FROM nonce
+                "SELECT count(*) FROM nonce INDEXED BY nonce_open
                  WHERE chain_id = ?1 AND signer = ?2 AND status <> 'CONSUMED' AND status = ?3",
             )?
             .query_row(params![rows::chain(lane), lane.signer.as_slice(), status], |row| {
@@ -128,7 +128,7 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
     view.suspect = count("SUSPECT")?;
     view.gaps = connection
         .prepare_cached(
-            "SELECT nonce FROM nonce
+            "SELECT nonce FROM nonce INDEXED BY nonce_open
              WHERE chain_id = ?1 AND signer = ?2 AND status <> 'CONSUMED' AND status = 'RELEASED'
              ORDER BY nonce LIMIT 100",
         )?
@@ -149,12 +149,18 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
 }
 
 pub(super) fn holds(connection: &Connection, filter: HoldFilter) -> Result<HoldPage, StoreError> {
-    let sql = format!(
-        "SELECT {HOLD_COLUMNS} FROM nonce
-         WHERE chain_id = ?1 AND signer = ?2 AND nonce > ?3 AND owner_kind = 'hold'
-           AND (?4 IS NULL OR status = ?4)
-         ORDER BY nonce LIMIT ?5"
-    );
+    // Those that are open and those that are over, each by an index of its own, so that the nonces
+    // of transactions in between are not read.
+    let part = |index: &str, which: &str| {
+        format!(
+            "SELECT * FROM (SELECT {HOLD_COLUMNS} FROM nonce INDEXED BY {index}
+                 WHERE chain_id = ?1 AND signer = ?2 AND nonce > ?3 AND owner_kind = 'hold'
+                   AND status {which} 'CONSUMED' AND (?4 IS NULL OR status = ?4)
+                 ORDER BY nonce LIMIT ?5)"
+        )
+    };
+    let (open, over) = (part("nonce_open", "<>"), part("nonce_hold_over", "="));
+    let sql = format!("{open} UNION ALL {over} ORDER BY nonce LIMIT ?5");
     let holds = connection
         .prepare_cached(&sql)?
         .query_map(

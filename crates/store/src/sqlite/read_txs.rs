@@ -1,7 +1,7 @@
 //! Reads of transactions.
 
 use rusqlite::{Connection, OptionalExtension, Params, params};
-use stile_domain::{B256, Bytes, Lane, TxId};
+use stile_domain::{B256, Bytes, Lane, TxId, TxState};
 
 use super::{rows, tx_rows};
 use crate::{Attempt, OpenTx, StoreError, StreamPosition, Tx, TxEvent, TxFilter, TxPage};
@@ -37,29 +37,43 @@ fn list(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<T
     Ok(txs.collect::<Result<_, _>>()?)
 }
 
+/// Where transactions in a state are read. What is not confirmed is little beside the history, and
+/// has indexes of its own, which are named here: on any other way all of the history might be read.
+fn source(state: Option<TxState>) -> &'static str {
+    match state {
+        None | Some(TxState::Confirmed) => "tx WHERE 1",
+        Some(TxState::Created) => "tx INDEXED BY tx_waiting WHERE state = 'CREATED'",
+        Some(TxState::Allocated | TxState::Submitted | TxState::Tracking) => {
+            "tx INDEXED BY tx_open WHERE state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING')"
+        }
+        Some(TxState::Failed) => "tx INDEXED BY tx_failed WHERE state = 'FAILED'",
+    }
+}
+
 pub(super) fn tx_page(connection: &Connection, filter: &TxFilter) -> Result<TxPage, StoreError> {
     let before = filter.before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
     let state = filter.state.map(|state| state.name());
     let limit = i64::from(filter.limit) + 1;
+    let source = source(filter.state);
     let Some(lanes) = &filter.lanes else {
-        let txs = list(
-            connection,
-            "SELECT * FROM tx
-             WHERE tenant = ?1 AND position < ?2 AND (?3 IS NULL OR state = ?3)
-             ORDER BY position DESC LIMIT ?4",
-            params![filter.tenant, before, state, limit],
-        )?;
+        let sql = format!(
+            "SELECT * FROM {source} AND tenant = ?1 AND position < ?2 AND (?3 IS NULL OR state = ?3)
+             ORDER BY position DESC LIMIT ?4"
+        );
+        let txs = list(connection, &sql, params![filter.tenant, before, state, limit])?;
         return Ok(TxPage::cut(txs, filter.limit));
     };
     // The newest of each lane, and of those the newest.
+    let sql = format!(
+        "SELECT * FROM {source} AND chain_id = ?5 AND signer = ?6 AND tenant = ?1 AND position < ?2
+           AND (?3 IS NULL OR state = ?3)
+         ORDER BY position DESC LIMIT ?4"
+    );
     let mut txs = Vec::new();
     for lane in lanes {
         txs.extend(list(
             connection,
-            "SELECT * FROM tx
-             WHERE chain_id = ?5 AND signer = ?6 AND tenant = ?1 AND position < ?2
-               AND (?3 IS NULL OR state = ?3)
-             ORDER BY position DESC LIMIT ?4",
+            &sql,
             params![
                 filter.tenant,
                 before,

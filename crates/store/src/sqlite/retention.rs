@@ -35,7 +35,7 @@ pub(super) fn txs_over(
     let before = cutoff(connection, kept)?;
     let mut found = Vec::new();
     for signer in lanes(connection, chain)? {
-        for sql in [CONFIRMED, FAILED_WITHOUT_NONCE, FAILED_WITH_NONCE] {
+        for sql in [CONFIRMED, FAILED] {
             let left = limit.saturating_sub(found.len() as u32);
             if left == 0 {
                 return Ok(found);
@@ -59,17 +59,14 @@ const CONFIRMED: &str = "SELECT tx_id, updated_at FROM tx
     WHERE chain_id = ?1 AND signer = ?2 AND state = 'CONFIRMED' AND block_number < ?3
     ORDER BY block_number LIMIT ?4";
 
-const FAILED_WITHOUT_NONCE: &str = "SELECT tx_id, updated_at FROM tx
-    WHERE chain_id = ?1 AND signer = ?2 AND state = 'FAILED' AND nonce IS NULL AND ?3 IS NOT NULL
-    ORDER BY position LIMIT ?4";
-
-const FAILED_WITH_NONCE: &str = "SELECT tx_id, updated_at FROM tx
+const FAILED: &str = "SELECT tx_id, updated_at FROM tx
     WHERE chain_id = ?1 AND signer = ?2 AND state = 'FAILED'
-      AND nonce < (SELECT x.nonce FROM tx x
-                   WHERE x.chain_id = ?1 AND x.signer = ?2 AND x.state = 'CONFIRMED'
-                     AND x.block_number < ?3
-                   ORDER BY x.block_number DESC LIMIT 1)
-    ORDER BY nonce LIMIT ?4";
+      AND (nonce IS NULL
+           OR nonce < (SELECT x.nonce FROM tx x
+                       WHERE x.chain_id = ?1 AND x.signer = ?2 AND x.state = 'CONFIRMED'
+                         AND x.block_number < ?3
+                       ORDER BY x.block_number DESC LIMIT 1))
+    ORDER BY position LIMIT ?4";
 
 /// Removes these with all that belongs to them, those of them that are over still.
 pub(super) fn sweep_txs(
@@ -116,7 +113,7 @@ pub(super) fn lanes_with_old_holds(
 ) -> Result<Vec<Lane>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT l.chain_id, l.signer FROM lane l
-         WHERE (SELECT n.updated_at FROM nonce n
+         WHERE (SELECT n.updated_at FROM nonce n INDEXED BY nonce_hold_over
                 WHERE n.chain_id = l.chain_id AND n.signer = l.signer AND n.owner_kind = 'hold'
                   AND n.status = 'CONSUMED'
                 ORDER BY n.nonce LIMIT 1) <= ?1",
@@ -135,7 +132,7 @@ pub(super) fn sweep_holds(
     let over = list(
         connection,
         "SELECT chain_id, signer, nonce, owner_id FROM
-             (SELECT * FROM nonce
+             (SELECT * FROM nonce INDEXED BY nonce_hold_over
               WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
                 AND status = 'CONSUMED'
               ORDER BY nonce LIMIT ?5)

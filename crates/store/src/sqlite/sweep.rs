@@ -73,8 +73,8 @@ impl Fenced<'_> {
         let lane = self.claim().lane;
         self.changed(
             "SET status = ?3, reason = coalesce(reason, 'the hold ran out'), updated_at = ?4
-             WHERE chain_id = ?1 AND signer = ?2 AND status = 'HELD' AND owner_kind = 'hold'
-               AND locked_until <= ?4",
+             WHERE chain_id = ?1 AND signer = ?2 AND status <> 'CONSUMED' AND status = 'HELD'
+               AND owner_kind = 'hold' AND locked_until <= ?4",
             params![rows::chain(lane), lane.signer.as_slice(), status.name(), self.now()],
         )
     }
@@ -89,14 +89,15 @@ impl Fenced<'_> {
         self.changed(
             "SET status = 'CONSUMED', reason = 'the chain shows this nonce used', updated_at = ?4
              WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
-               AND status IN ('SUSPECT', 'RELEASED')",
+               AND status <> 'CONSUMED' AND status IN ('SUSPECT', 'RELEASED')",
             params![rows::chain(lane), lane.signer.as_slice(), latest.cast_signed(), self.now()],
         )
     }
 
-    /// Updates holds and answers with them.
+    /// Updates holds that are open and answers with them. The index is named: left to itself, SQLite
+    /// reads all of the lane's nonces by their key.
     fn changed(&self, update: &str, params: impl Params) -> Result<Vec<Hold>, StoreError> {
-        let sql = format!("UPDATE nonce {update} RETURNING {HOLD_COLUMNS}");
+        let sql = format!("UPDATE nonce INDEXED BY nonce_open {update} RETURNING {HOLD_COLUMNS}");
         let mut statement = self.connection().prepare_cached(&sql)?;
         let holds = statement.query_map(params, rows::hold)?;
         Ok(holds.collect::<Result<_, _>>()?)

@@ -16,19 +16,14 @@ CROSS JOIN LATERAL (
     UNION ALL
     (SELECT t.tx_id, t.updated_at FROM tx t
      WHERE t.chain_id = l.chain_id AND t.signer = l.signer AND t.phase = 'DONE' AND t.done_block IS NULL
-       AND t.nonce IS NULL
+       AND (t.nonce IS NULL
+            OR t.nonce < (SELECT x.nonce FROM tx x
+                          WHERE x.chain_id = l.chain_id AND x.signer = l.signer AND x.done_block < $2
+                          ORDER BY x.done_block DESC LIMIT 1))
        AND (SELECT x.updated_at FROM tx x
             WHERE x.chain_id = l.chain_id AND x.signer = l.signer AND x.phase = 'DONE' AND x.done_block IS NULL
-              AND x.nonce IS NULL
             ORDER BY x.position LIMIT 1) <= statement_timestamp() - make_interval(secs => $3)
      ORDER BY t.position LIMIT $4)
-    UNION ALL
-    (SELECT t.tx_id, t.updated_at FROM tx t
-     WHERE t.chain_id = l.chain_id AND t.signer = l.signer AND t.phase = 'DONE' AND t.done_block IS NULL
-       AND t.nonce < (SELECT x.nonce FROM tx x
-                      WHERE x.chain_id = l.chain_id AND x.signer = l.signer AND x.done_block < $2
-                      ORDER BY x.done_block DESC LIMIT 1)
-     ORDER BY t.nonce LIMIT $4)
 ) oldest
 WHERE l.chain_id = $1 AND oldest.updated_at <= statement_timestamp() - make_interval(secs => $3)
 LIMIT $4

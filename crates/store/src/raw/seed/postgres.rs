@@ -40,7 +40,11 @@ pub(super) async fn seed(
     while from < last {
         let to = last.min(from.saturating_add_unsigned(CHUNK));
         // Lost commits are no loss here.
-        client.batch_execute("BEGIN; SET LOCAL synchronous_commit = off").await?;
+        client
+            .batch_execute(
+                "BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL work_mem = '256MB'",
+            )
+            .await?;
         let confirmations = CONFIRMATIONS.cast_signed();
         client
             .execute(

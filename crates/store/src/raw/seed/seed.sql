@@ -1,5 +1,6 @@
 -- Finished transactions of one lane ($1, $2) at the nonces from $3 up to $4, of a history that ends at
 -- $5, with $7 blocks told on top of each. Blocks rise to $6; the last was confirmed $8 seconds ago.
+-- The series is in order, and so is all that is read from it.
 WITH seed AS MATERIALIZED (
     SELECT s.nonce, s.hash, s.block_number, s.created_at,
            (lpad(to_hex((extract(epoch FROM s.created_at) * 1000)::bigint), 12, '0') || '7'
@@ -31,14 +32,14 @@ WITH seed AS MATERIALIZED (
                   t.hash_text, t.block_number, t.block_text)::json,
            t.block_number + $7, sha256('block ' || int8send(t.block_number + $7)), 5, 1, t.created_at,
            t.created_at + interval '4 s', t.created_at, t.created_at, t.created_at + interval '4 s'
-    FROM told t ORDER BY t.nonce
+    FROM told t
 ), attempts AS (
     INSERT INTO attempt (tx_id, number, hash, raw, fees, gas_limit, fencing_token, created_at, last_sent_at,
                          sends, said)
     SELECT t.tx_id, 1, t.hash, t.hash || sha256(t.hash) || t.block_hash || substr(t.hash, 1, 22),
            '{"maxFeePerGas":"2172363282","maxPriorityFeePerGas":"1000000000"}', 21000, 1, t.created_at,
            t.created_at, 1, '[{"class":"accepted","endpoint":"127.0.0.1:8545","text":"accepted"}]'
-    FROM told t ORDER BY t.nonce
+    FROM told t
 ), events AS (
     INSERT INTO tx_event (tx_id, seq, tenant, chain_id, signer, kind, state, sub_state, at, node_id,
                           fencing_token, data)
@@ -60,9 +61,8 @@ WITH seed AS MATERIALIZED (
         (5, 'CONFIRMED', 'CONFIRMED', NULL, interval '4 s', 1,
          format('{"confirmations":[%s],"newFork":false}', t.confirmations))
     ) AS e (seq, kind, state, sub_state, after, token, data)
-    ORDER BY t.nonce, e.seq
 )
 INSERT INTO nonce (chain_id, signer, nonce, owner_kind, owner_id, status, locked_until, tx_hash,
                    fencing_token, created_at, updated_at)
 SELECT $1, $2, t.nonce, 'tx', t.tx_id, 'CONSUMED', t.created_at, t.hash, 1, t.created_at, t.created_at
-FROM told t ORDER BY t.nonce
+FROM told t
