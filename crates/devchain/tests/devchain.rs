@@ -14,6 +14,7 @@
 //! | `determinism` | the same calls make the same blocks |
 //! | `persistence` | what is kept over restarts and kills |
 //! | `cast`, `viem` | real clients |
+//! | `anvil` | the same as another development chain |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,6 +23,8 @@ mod common;
 
 #[path = "devchain/accounts.rs"]
 mod accounts;
+#[path = "devchain/anvil.rs"]
+mod anvil;
 #[path = "devchain/blocks.rs"]
 mod blocks;
 #[path = "devchain/cast.rs"]
