@@ -5,7 +5,7 @@
 //! planner, belongs to whoever is committing for the lane and is locked for as long as that takes.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,9 @@ pub(crate) struct Slot {
     pub(crate) work: tokio::sync::Mutex<Work>,
     /// Transactions wait for their nonces, as far as is known; the store has the last word.
     waiting: AtomicBool,
+    /// How many commits that lock the lane's row are under way for what happened to its
+    /// transactions.
+    recording: AtomicUsize,
     /// When a request was last made that had been made before.
     repeated: Mutex<Option<Instant>>,
     /// Somebody should look at what waits.
@@ -115,6 +118,16 @@ impl Work {
     }
 }
 
+/// A commit that locks the lane's row.
+#[derive(Debug)]
+pub(crate) struct Recording(Arc<Slot>);
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.0.recording.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Slot {
     pub(crate) fn lane(&self) -> Lane {
         self.lane
@@ -127,6 +140,17 @@ impl Slot {
 
     pub(crate) fn set_waiting(&self, waiting: bool) {
         self.waiting.store(waiting, Ordering::SeqCst);
+    }
+
+    /// What happened to the lane's transactions is being written, until the answer is dropped.
+    pub(crate) fn recording(self: &Arc<Self>) -> Recording {
+        self.recording.fetch_add(1, Ordering::SeqCst);
+        Recording(Arc::clone(self))
+    }
+
+    /// Whether a commit for the lane would have to wait for one that is under way.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.recording.load(Ordering::SeqCst) > 0
     }
 
     /// A request was made that had been made before.
@@ -215,6 +239,7 @@ impl Lanes {
                 work: tokio::sync::Mutex::default(),
                 // Until the store has been asked.
                 waiting: AtomicBool::new(true),
+                recording: AtomicUsize::default(),
                 repeated: Mutex::default(),
                 woken: AtomicBool::default(),
                 binding: AtomicBool::default(),

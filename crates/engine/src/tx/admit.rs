@@ -168,8 +168,10 @@ async fn at_once(
         return calls;
     }
     let lane = slot.lane();
-    let mut work = slot.work.lock().await;
-    if slot.has_waiting() || !ready(core, slot, &mut work).await {
+    // Acceptance waits for nobody. While somebody else commits for the lane it is cheaper, too, to
+    // accept now and to bind all that has come by then together.
+    let Ok(mut work) = slot.work.try_lock() else { return calls };
+    if slot.is_recording() || slot.has_waiting() || !ready(core, slot, &mut work).await {
         return calls;
     }
     // A fresh nonce would leave a released one behind that nobody has looked at yet.

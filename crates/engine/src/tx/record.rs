@@ -18,8 +18,9 @@ use crate::core::Core;
 use crate::metrics;
 use crate::tx::adopt;
 
-/// Changes committed together at most.
-const BATCH_LIMIT: usize = 2000;
+/// Changes committed together at most. Their lanes' rows are locked for as long as the commit takes,
+/// and whoever binds on those lanes waits for it.
+const BATCH_LIMIT: usize = 250;
 
 /// Where decided changes go.
 #[derive(Debug)]
@@ -98,7 +99,11 @@ async fn write(core: &Arc<Core>, mut batch: Batch) {
             return;
         }
         let (sent, until) = (Instant::now(), core.trust_from_now());
-        match core.store.record(&core.holder.node, &changes, core.lease()).await {
+        let recording: Vec<_> =
+            lanes.iter().map(|lane| core.lanes.slot(*lane).recording()).collect();
+        let written = core.store.record(&core.holder.node, &changes, core.lease()).await;
+        drop(recording);
+        match written {
             Ok(answers) => {
                 let size = changes.iter().map(|part| part.changes.len()).sum();
                 metrics::committed("record", size, sent.elapsed());

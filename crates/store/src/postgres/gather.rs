@@ -16,8 +16,9 @@ use super::lane_work::{LaneWork, lane_by_lane};
 use super::session::Sessions;
 use crate::{Refusal, StoreError};
 
-/// Transactions of one kind at one time.
-const TURNS: usize = 4;
+/// Transactions of one kind at one time: while one is at the disk another can be at work. With more
+/// of them each would have less to carry.
+const TURNS: usize = 2;
 
 /// Rows of what is asked for in one transaction at most.
 const ROWS: usize = 2000;
