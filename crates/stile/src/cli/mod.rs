@@ -7,7 +7,7 @@ mod dev;
 mod logging;
 mod migrate;
 mod reference;
-mod run;
+pub(crate) mod run;
 mod serve;
 mod signer;
 mod table;
