@@ -1,57 +1,81 @@
 //! A node inside another program.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `facade` | the running node: nonces, transactions, waiting, stopping |
+//! | `builder` | how it is to run, checked before anything is touched |
 
-use std::collections::HashMap;
+mod builder;
+
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use stile_chain::{BlockTag, Chains, EndpointError, NonceSource, PoolOptions, TxSigner};
-use stile_domain::{Address, ChainId};
-use stile_engine::{ChainQuery, Managed, Node, NonceComponent, Settings, Transactions};
-use stile_store::{OpenOptions, StoreError};
+use stile_chain::EndpointError;
+use stile_domain::{Lane, TxId};
+use stile_engine::{Node, NonceComponent, Transactions};
+use stile_server::ListenError;
+use stile_store::{StoreError, Tx};
 
-use crate::wiring::default_open_options;
+pub use self::builder::StileBuilder;
+use crate::cli::run::Running;
 
-/// Why a node did not start.
+/// Why a node did not start, or a call to it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StileError {
+    /// What the builder was told makes no sense; every problem that was found. Nothing was touched.
+    #[error("this node cannot start: {}", .0.join("; "))]
+    Builder(Vec<String>),
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A chain's endpoint cannot be used.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// The HTTP server cannot listen.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// There is no transaction of that name: it never was, or was removed since.
+    #[error("there is no transaction {0}")]
+    NoTransaction(TxId),
+    /// Anything else.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StileError {
+    /// Finds out what it was that went wrong.
+    fn of(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        match error.downcast::<StoreError>() {
+            Ok(error) => Self::Store(*error),
+            Err(error) => match error.downcast::<ListenError>() {
+                Ok(error) => Self::Listen(*error),
+                Err(error) => Self::Other(error),
+            },
+        }
+    }
 }
 
 /// A running node. Dropping it leaves its leases to run out; [`Self::shutdown`] gives them back.
-#[derive(Debug)]
 pub struct Stile {
-    node: Node,
+    node: Arc<Node>,
+    served: Option<Running>,
+    lanes: Vec<Lane>,
 }
 
-/// How a node is to run. What is not said has the configuration reference's default.
-#[derive(Debug)]
-pub struct StileBuilder {
-    store_url: String,
-    settings: Settings,
-    endpoints: HashMap<ChainId, Vec<String>>,
-    source: Option<Arc<dyn NonceSource>>,
-    signers: HashMap<Address, Arc<dyn TxSigner>>,
+impl std::fmt::Debug for Stile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stile").field("lanes", &self.lanes).finish_non_exhaustive()
+    }
 }
 
 impl Stile {
     /// A node on this store: `sqlite://file.db`, or `postgres://user@host/database` to share the
-    /// work with other nodes.
+    /// work with other nodes. What is not said has the configuration reference's default.
     pub fn builder(store_url: impl Into<String>) -> StileBuilder {
-        let name = format!("embedded-{}", std::process::id());
-        StileBuilder {
-            store_url: store_url.into(),
-            settings: Settings::new(name),
-            endpoints: HashMap::new(),
-            source: None,
-            signers: HashMap::new(),
-        }
+        StileBuilder::new(store_url.into())
     }
 
-    /// The nonces.
+    /// The nonces, for programs that sign and send by themselves.
     pub fn nonces(&self) -> &NonceComponent {
         self.node.nonces()
     }
@@ -61,59 +85,38 @@ impl Stile {
         self.node.transactions()
     }
 
-    /// Finishes what is under way and gives the leases back.
+    /// The lanes that this node signs and sends for: each signer on each chain, by chain and
+    /// address.
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    /// Waits until a transaction is done, `CONFIRMED` or `FAILED`, and returns it. Its receipt is
+    /// in it. A database or a chain that is away is waited for.
+    ///
+    /// # Errors
+    ///
+    /// [`StileError::NoTransaction`] if there is none of that name.
+    pub async fn wait(&self, id: TxId) -> Result<Tx, StileError> {
+        self.transactions().wait(id).await?.ok_or(StileError::NoTransaction(id))
+    }
+
+    /// Where the HTTP server listens, with the port that the system chose if that was left to it;
+    /// `None` without [`StileBuilder::listen`].
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.served.as_ref().map(|served| served.server.address())
+    }
+
+    /// Whether the database answers.
+    pub async fn ready(&self) -> Result<(), StileError> {
+        Ok(self.node.ready().await?)
+    }
+
+    /// Takes no more calls, finishes what is under way, and gives the leases back.
     pub async fn shutdown(self) {
-        self.node.shutdown().await;
-    }
-}
-
-impl StileBuilder {
-    /// The node's name. Give each node of a cluster its own and keep it over restarts.
-    pub fn node_id(mut self, id: impl Into<String>) -> Self {
-        self.settings.node = stile_domain::NodeId(id.into());
-        self
-    }
-
-    /// Changes any other setting.
-    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        change(&mut self.settings);
-        self
-    }
-
-    /// Asks this endpoint about the chain's nonces: new lanes start where the chain is, and silent
-    /// holds are settled by what it shows. May be called again for further endpoints and chains.
-    pub fn endpoint(mut self, chain: ChainId, url: impl Into<String>) -> Self {
-        self.endpoints.entry(chain).or_default().push(url.into());
-        self.settings.chain_query = ChainQuery::Enabled(BlockTag::Latest);
-        self
-    }
-
-    /// Signs and sends the transactions of this account. They go to the chains that have endpoints.
-    pub fn signer(mut self, signer: impl TxSigner + 'static) -> Self {
-        self.signers.insert(signer.address(), Arc::new(signer));
-        self
-    }
-
-    /// Asks this source instead of endpoints about nonces.
-    pub fn nonce_source(mut self, source: Arc<dyn NonceSource>) -> Self {
-        self.source = Some(source);
-        self.settings.chain_query = ChainQuery::Enabled(BlockTag::Latest);
-        self
-    }
-
-    /// Opens the store, brings its schema up to date, and starts.
-    pub async fn start(self) -> Result<Stile, StileError> {
-        let store = stile_store::open(OpenOptions {
-            lease: self.settings.lease.duration,
-            ..default_open_options(&self.store_url, true)
-        })?;
-        store.migrate().await?;
-        let chains = Arc::new(Chains::new(self.endpoints, PoolOptions::default())?);
-        let chain = match self.source {
-            Some(source) => source,
-            None => Arc::clone(&chains) as Arc<dyn NonceSource>,
-        };
-        let managed = Managed { chains, signers: self.signers };
-        Ok(Stile { node: Node::start_managed(self.settings, store, chain, managed).await? })
+        match self.served {
+            Some(served) => served.stop().await,
+            None => drop(self.node.shutdown().await),
+        }
     }
 }

@@ -1,13 +1,34 @@
-//! Stile: an EVM transaction manager.
+//! Stile: an EVM transaction manager. Hand it a transaction once, and it lands on chain exactly once,
+//! from one process on an embedded store or from many nodes on one PostgreSQL.
 //!
-//! This version is its ground floor: the nonces of any number of signers, handed out each exactly
-//! once, by one process on an embedded store or by many nodes on one PostgreSQL.
+//! This crate is the `stile` binary, and the same inside your own program: [`Stile::builder`] starts
+//! a node with its store, its chains, its signers and, if asked, its HTTP server. The program below
+//! sends one transaction to a development chain (`anvil --block-time 1`) and waits until it is
+//! confirmed:
 //!
-//! As a library, for programs that sign and send by themselves:
-//!
-//! ```
+//! ```no_run
 #![doc = include_str!("../examples/embed.rs")]
 //! ```
+//!
+//! A program that signs and sends by itself takes only its nonces from Stile, each exactly once
+//! however many instances of it run ([`NonceComponent`]):
+//!
+//! ```
+#![doc = include_str!("../examples/nonces.rs")]
+//! ```
+//!
+//! # What to know
+//!
+//! - A **lane** is one signer on one chain ([`Lane`]). Order matters inside a lane and nowhere else.
+//! - A **request id** makes a request safe to repeat: the same id is the same transaction, after a
+//!   crash, a time-out, or on another node ([`TxRequest::request_id`]).
+//! - **Done** is `CONFIRMED` (on chain, as final as was asked; its outcome says whether the execution
+//!   succeeded) or `FAILED` (not on chain). [`Stile::wait`] waits for it;
+//!   [`Transactions::events_after`] tells all that happens on the way.
+//! - **Several instances** of a program share the work on one PostgreSQL: give each a
+//!   [`StileBuilder::node_id`] of its own.
+//! - **Errors** say what to do next: [`TxError::retry_after`] and [`NonceError::retry_after`] tell when
+//!   trying again makes sense.
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -24,13 +45,22 @@ pub mod facade;
 pub mod wiring;
 
 pub use facade::{Stile, StileBuilder, StileError};
-pub use stile_chain::{BlockTag, ChainError, NonceSource};
+pub use stile_chain::{
+    BlockTag, ChainError, EndpointError, KeyError, KeystoreError, LocalSigner, NonceSource,
+    RemoteSigner, SignError, SignedTx, TxSigner, UnsignedTx,
+};
 pub use stile_domain::{
-    Address, B256, ChainId, HeldExpiry, Hold, HoldId, HoldStatus, Lane, LeaseTerms, Nonce,
-    parse_address,
+    Address, B256, Bytes, ChainId, EventKind, Fees, Finality, HeldExpiry, Hold, HoldId, HoldStatus,
+    Lane, LaneError, LeaseTerms, Nonce, Outcome, Payload, PayloadError, Receipt, Standing,
+    SubState, Timestamp, TxId, TxState, U256, parse_address,
 };
 pub use stile_engine::{
-    ChainQuery, HandlerError, Mode, NonceComponent, NonceError, QueueSettings, RejectPolicy, Sent,
-    Settings, WithNonceError,
+    Accepted, BlockRef, ChainQuery, Confirmations, HandlerError, Mode, NonceComponent, NonceError,
+    QueueSettings, RejectPolicy, Retention, Sent, Settings, Transactions, TxError, TxRequest,
+    TxSettings, WithNonceError,
 };
-pub use stile_store::AllocationKey;
+pub use stile_server::ListenError;
+pub use stile_store::{
+    AllocationKey, Attempt, FencingToken, HoldFilter, HoldPage, LaneView, StoreError,
+    StreamPosition, Tx, TxEvent, TxFilter, TxPage,
+};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use stile_chain::EstimateError;
@@ -33,6 +33,26 @@ pub struct TxRequest {
     pub finality: Option<Finality>,
 }
 
+impl TxRequest {
+    /// What a lane's signer is to do, with the configured finality. Give it a request id as well, so
+    /// that it can be handed over again after a crash or a time-out without being done twice.
+    pub fn new(lane: Lane, payload: Payload) -> Self {
+        Self { tenant: String::new(), lane, request_id: None, payload, finality: None }
+    }
+
+    /// The caller's own name for it: handed over again under the same name, it is the same.
+    pub fn request_id(mut self, id: impl Into<String>) -> Self {
+        self.request_id = Some(id.into());
+        self
+    }
+
+    /// The evidence to wait for before it is called done.
+    pub fn finality(mut self, finality: Finality) -> Self {
+        self.finality = Some(finality);
+        self
+    }
+}
+
 /// A transaction that is on record.
 #[derive(Debug, Clone)]
 pub struct Accepted {
@@ -50,6 +70,12 @@ pub struct Confirmations {
     /// The blocks: the transaction's own first.
     pub blocks: Vec<BlockRef>,
 }
+
+/// How long a transaction that is waited for goes without a look.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// However much is being written, it is looked at no more often than this.
+const AT_MOST_EVERY: Duration = Duration::from_millis(10);
 
 /// Requests whose gas is found out at one time.
 const PREPARED_AT_ONCE: usize = 16;
@@ -273,6 +299,27 @@ impl Transactions {
         let followed: Vec<Header> =
             track.map(|track| track.window().from(0).copied().collect()).unwrap_or_default();
         if followed.is_empty() { self.core.store.headers(chain).await } else { Ok(followed) }
+    }
+
+    /// Waits until a transaction is done: `CONFIRMED`, or `FAILED`. `None` if there is none of that
+    /// name. A database that is away is waited for; only the node's end cuts it short.
+    pub async fn wait(&self, id: TxId) -> Result<Option<Tx>, StoreError> {
+        let mut written = self.written();
+        loop {
+            match self.get(id).await {
+                Ok(Some(tx)) if !tx.standing.is_done() => {}
+                Err(error) if error.retry_after().is_some() => {}
+                answer => return answer,
+            }
+            // Other nodes' entries come unannounced.
+            let news = tokio::time::timeout(LOOK_AGAIN, written.changed());
+            tokio::select! {
+                () = self.core.stopping.cancelled() => {
+                    return Err(StoreError::Unavailable("the node stops".into()));
+                }
+                _ = news => tokio::time::sleep(AT_MOST_EVERY).await,
+            }
+        }
     }
 
     /// The entries of all histories after a place in the stream.

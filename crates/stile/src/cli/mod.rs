@@ -8,7 +8,7 @@ mod key;
 mod logging;
 mod migrate;
 mod reference;
-mod run;
+pub(crate) mod run;
 mod serve;
 mod signer;
 mod table;

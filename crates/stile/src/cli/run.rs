@@ -1,7 +1,7 @@
 //! A node with its HTTP server, from start to the last signal.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use stile_engine::Node;
@@ -12,17 +12,17 @@ use super::Failure;
 use crate::wiring::Parts;
 
 /// A node and its server.
-pub(super) struct Running {
-    pub(super) node: Arc<Node>,
-    pub(super) server: Server,
+pub(crate) struct Running {
+    pub(crate) node: Arc<Node>,
+    pub(crate) server: Server,
     /// Whether calls needed no key when it started.
-    pub(super) open: bool,
+    pub(crate) open: bool,
     grace: std::time::Duration,
 }
 
 /// Takes the address, opens the store, brings the schema up to date if asked to, starts node and
 /// server.
-pub(super) async fn start(
+pub(crate) async fn start(
     parts: Parts,
     listen: SocketAddr,
     migrate: bool,
@@ -66,7 +66,8 @@ impl Running {
         }
     }
 
-    async fn stop(self) {
+    /// Stops in order.
+    pub(crate) async fn stop(self) {
         self.server.stop(self.grace).await;
         let cut_short = self.node.shutdown().await;
         tracing::info!(cut_short, "stopped");
@@ -94,8 +95,24 @@ impl Signals {
     }
 }
 
-/// Gathers metrics for `/metrics`.
+/// Gathers metrics for `/metrics`: all of the process's, from the first call on. In a program that
+/// has a recorder of its own they go there, and `/metrics` has nothing to show.
 pub(super) fn recorder() -> Result<PrometheusHandle, Failure> {
+    static GATHERED: OnceLock<PrometheusHandle> = OnceLock::new();
+    if let Some(handle) = GATHERED.get() {
+        return Ok(handle.clone());
+    }
+    let handle = match with_buckets()?.install_recorder() {
+        Ok(handle) => handle,
+        Err(error) => {
+            tracing::info!(%error, "metrics are gathered elsewhere; /metrics is empty");
+            with_buckets()?.build_recorder().handle()
+        }
+    };
+    Ok(GATHERED.get_or_init(|| handle).clone())
+}
+
+fn with_buckets() -> Result<PrometheusBuilder, Failure> {
     let seconds = [
         0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
         2.5, 5.0, 10.0,
@@ -105,11 +122,11 @@ pub(super) fn recorder() -> Result<PrometheusHandle, Failure> {
         0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0,
         3600.0,
     ];
-    let mut recorder = PrometheusBuilder::new()
+    let mut builder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &seconds)?
         .set_buckets_for_metric(Matcher::Suffix("_size".into()), &sizes)?;
     for name in stile_engine::metrics::LIFETIMES {
-        recorder = recorder.set_buckets_for_metric(Matcher::Full(name.into()), &lifetimes)?;
+        builder = builder.set_buckets_for_metric(Matcher::Full(name.into()), &lifetimes)?;
     }
-    Ok(recorder.install_recorder()?)
+    Ok(builder)
 }

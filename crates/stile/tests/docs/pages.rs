@@ -34,9 +34,16 @@ fn error_codes_are_unique_and_say_what_to_do() {
 }
 
 #[test]
-fn the_readme_shows_the_example_that_is_compiled() {
+fn the_readme_shows_the_examples_that_are_compiled() {
     let readme = read("README.md");
-    let (_, after) = readme.split_once("```rust\n").expect("a ```rust block in README.md");
-    let (shown, _) = after.split_once("\n```").expect("the end of the ```rust block");
-    assert_eq!(shown.trim_end(), read("crates/stile/examples/embed.rs").trim_end());
+    let shown: Vec<&str> = readme
+        .split("```rust\n")
+        .skip(1)
+        .map(|after| after.split_once("\n```").expect("the end of a ```rust block").0)
+        .collect();
+    let examples = ["embed", "nonces"].map(|name| read(format!("crates/stile/examples/{name}.rs")));
+    assert_eq!(shown.len(), examples.len(), "a ```rust block for each example");
+    for (shown, example) in shown.iter().zip(&examples) {
+        assert_eq!(shown.trim_end(), example.trim_end());
+    }
 }

@@ -1,0 +1,242 @@
+//! How a node is to run.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stile_chain::{BlockTag, Chains, LocalSigner, NonceSource, PoolOptions, TxSigner};
+use stile_domain::{Address, ChainId, Finality, Lane, LeaseTerms, NodeId};
+use stile_engine::{ChainQuery, Managed, Node, Settings};
+use stile_server::Directory;
+use stile_store::OpenOptions;
+
+use super::{Stile, StileError};
+use crate::cli::run;
+use crate::wiring::{Parts, default_open_options};
+
+/// How a node is to run. Nothing happens before [`Self::start`], which first looks at all of it and
+/// names every problem there is.
+#[derive(Debug)]
+pub struct StileBuilder {
+    store_url: String,
+    settings: Settings,
+    chains: BTreeMap<ChainId, Vec<String>>,
+    source: Option<Arc<dyn NonceSource>>,
+    signers: HashMap<Address, Arc<dyn TxSigner>>,
+    accounts: HashSet<Address>,
+    listen: Option<SocketAddr>,
+    problems: Vec<String>,
+}
+
+impl StileBuilder {
+    pub(super) fn new(store_url: String) -> Self {
+        Self {
+            store_url,
+            settings: Settings::new(format!("embedded-{}", std::process::id())),
+            chains: BTreeMap::new(),
+            source: None,
+            signers: HashMap::new(),
+            accounts: HashSet::new(),
+            listen: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Goes to the chain of this id by this endpoint (`http://`, `https://`, `ws://` or `wss://`). May
+    /// be called again for further endpoints of the same chain, and for further chains.
+    pub fn chain(mut self, id: u64, endpoint: impl Into<String>) -> Self {
+        match ChainId::new(id) {
+            Ok(chain) => self.chains.entry(chain).or_default().push(endpoint.into()),
+            Err(error) => self.problems.push(format!("chain({id}, …): {error}")),
+        }
+        self.settings.chain_query = ChainQuery::Enabled(BlockTag::Latest);
+        self
+    }
+
+    /// Signs and sends the transactions of this private key's account: 64 hexadecimal digits, with or
+    /// without `0x`. The key stays in this process.
+    pub fn key(mut self, private_key: &str) -> Self {
+        match LocalSigner::from_key(private_key) {
+            Ok(signer) => self.signer(signer),
+            Err(error) => {
+                // The text itself is a secret.
+                self.problems.push(format!("key(…): {error}"));
+                self
+            }
+        }
+    }
+
+    /// Signs and sends the transactions of this account: a [`LocalSigner`] from a key file, a
+    /// [`RemoteSigner`](crate::RemoteSigner), or one of your own.
+    pub fn signer(mut self, signer: impl TxSigner + 'static) -> Self {
+        let address = signer.address();
+        if self.signers.insert(address, Arc::new(signer)).is_some() {
+            self.problems.push(format!("the signer {address} is given twice"));
+        }
+        self
+    }
+
+    /// Serves bare nonces of this account over HTTP: its key is somewhere else. In this process any
+    /// account's nonces can be had without it.
+    pub fn account(mut self, address: Address) -> Self {
+        self.accounts.insert(address);
+        self
+    }
+
+    /// Calls a transaction done when so many blocks are on top of its own; 20 if not said. Each
+    /// request may ask for other evidence.
+    pub fn confirmations(self, required: u32) -> Self {
+        self.finality(Finality::Confirmations(required))
+    }
+
+    /// Calls a transaction done by this evidence.
+    pub fn finality(mut self, finality: Finality) -> Self {
+        self.settings.tx.finality = finality;
+        self
+    }
+
+    /// Removes finished transactions, with their request ids, after this time, once no
+    /// reorganisation can reopen them. They are kept for ever if not said.
+    pub fn keep_finished(mut self, kept: Duration) -> Self {
+        self.settings.retention.finished = Some(kept);
+        self
+    }
+
+    /// Serves the HTTP API here as well, with its live page: the same as `stile serve`. Port 0 takes
+    /// any free one; see [`Stile::address`].
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.listen = Some(address);
+        self
+    }
+
+    /// The node's name in logs and on the lanes it holds. Give each node of a cluster its own and
+    /// keep it over restarts: then it takes up its lanes at once.
+    pub fn node_id(mut self, id: impl Into<String>) -> Self {
+        self.settings.node = NodeId(id.into());
+        self
+    }
+
+    /// Asks this source instead of endpoints about nonces.
+    pub fn nonce_source(mut self, source: Arc<dyn NonceSource>) -> Self {
+        self.source = Some(source);
+        self.settings.chain_query = ChainQuery::Enabled(BlockTag::Latest);
+        self
+    }
+
+    /// Changes any other setting.
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Opens the store, brings its schema up to date, and starts.
+    ///
+    /// # Errors
+    ///
+    /// [`StileError::Builder`] with everything that is wrong with what was said, before anything is
+    /// touched; else what the store, an endpoint or the address to listen on refused. A chain that
+    /// does not answer is no error: it is waited for.
+    pub async fn start(mut self) -> Result<Stile, StileError> {
+        self.look_for_problems();
+        if !self.problems.is_empty() {
+            return Err(StileError::Builder(self.problems));
+        }
+        let on_every_chain = |address: &Address| {
+            let address = *address;
+            self.chains.keys().map(move |chain| Lane::new(*chain, address)).collect::<Vec<_>>()
+        };
+        let mut lanes: Vec<Lane> = self.signers.keys().flat_map(on_every_chain).collect();
+        lanes.sort_unstable();
+        let bare: Vec<Lane> = self.accounts.iter().flat_map(on_every_chain).collect();
+        let chains = Arc::new(Chains::new(self.chains, PoolOptions::default())?);
+        let store = OpenOptions {
+            lease: self.settings.lease.duration,
+            ..default_open_options(&self.store_url, true)
+        };
+        let managed = Managed { chains: Arc::clone(&chains), signers: self.signers };
+        if let Some(listen) = self.listen {
+            let directory = Directory::new(lanes.iter().copied().chain(bare));
+            let parts = Parts { settings: self.settings, store, managed, directory };
+            let served = run::start(parts, listen, true).await.map_err(StileError::of)?;
+            return Ok(Stile { node: Arc::clone(&served.node), served: Some(served), lanes });
+        }
+        let store = stile_store::open(store)?;
+        store.migrate().await?;
+        let source = self.source.unwrap_or(chains);
+        let node = Node::start_managed(self.settings, store, source, managed).await?;
+        Ok(Stile { node: Arc::new(node), served: None, lanes })
+    }
+
+    /// What can be known to be wrong before anything is touched.
+    fn look_for_problems(&mut self) {
+        let mut problems = std::mem::take(&mut self.problems);
+        let url = &self.store_url;
+        if !["sqlite://", "postgres://", "postgresql://"].iter().any(|it| url.starts_with(it)) {
+            problems.push(
+                "the store's URL must begin with sqlite:// (a file of its own) or postgres://"
+                    .into(),
+            );
+        }
+        if self.chains.is_empty() && !self.signers.is_empty() {
+            problems
+                .push("there is a signer and no chain to send to: say chain(id, endpoint)".into());
+        }
+        if self.listen.is_some() && self.chains.is_empty() {
+            problems.push(
+                "the HTTP API has nothing to serve without a chain: say chain(id, endpoint)".into(),
+            );
+        }
+        if self.listen.is_some() && self.source.is_some() {
+            problems.push("nonce_source(…) does not go with listen(…)".into());
+        }
+        let LeaseTerms { duration, renew_interval } = self.settings.lease;
+        if let Err(error) = LeaseTerms::new(duration, renew_interval) {
+            problems.push(format!("settings.lease: {error}"));
+        }
+        if self.settings.node.0.trim().is_empty() {
+            problems.push("node_id(…) must not be empty".into());
+        }
+        self.problems = problems;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn problems(builder: StileBuilder) -> Vec<String> {
+        match builder.start().await {
+            Err(StileError::Builder(problems)) => problems,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn every_problem_is_named_at_once_and_nothing_is_touched() {
+        let key = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+        let found = problems(
+            Stile::builder("stile.db").key(key).key(key).key("hunter2").chain(0, "http://a"),
+        )
+        .await;
+        assert_eq!(found.len(), 5, "{found:#?}");
+        let all = found.join("\n");
+        for part in ["chain(0, …)", "key(…)", "given twice", "sqlite://", "say chain(id, endpoint)"]
+        {
+            assert!(all.contains(part), "{part}: {all}");
+        }
+        assert!(!all.contains("hunter2"), "{all}");
+        assert!(!std::path::Path::new("stile.db").exists());
+    }
+
+    #[tokio::test]
+    async fn what_does_not_go_together_is_named() {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let found = problems(Stile::builder("sqlite://x.db").node_id(" ").listen(listen)).await;
+        assert_eq!(found.len(), 2, "{found:#?}");
+        let lease =
+            |settings: &mut Settings| settings.lease.renew_interval = Duration::from_secs(9);
+        let found = problems(Stile::builder("sqlite://x.db").settings(lease)).await;
+        assert!(found[0].starts_with("settings.lease: "), "{found:#?}");
+    }
+}
