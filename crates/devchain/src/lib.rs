@@ -45,6 +45,7 @@
 //! | `dev_oldHead(depth \| null)` | answers as if it were so many blocks behind |
 //! | `dev_lie({method, result \| error, times \| null})` | answers that are made up |
 //! | `dev_setBalance(address, wei)` | from the newest block on |
+//! | `dev_setNonce(address, nonce)` | as if the account had sent so many |
 //! | `dev_setBaseFee(wei \| null)` | of all blocks from now on |
 //! | `dev_setBlocks("instant" \| "manual" \| milliseconds)` | when blocks are made |
 //! | `dev_honest()` | no more delays, lies and old heads |

@@ -125,9 +125,21 @@ impl Ledger {
     }
 
     /// Changes the state after the newest block, outside of any transaction.
-    pub(crate) fn amend(&mut self, changes: Changes) {
+    fn amend(&mut self, changes: Changes) {
         self.root = changes.digest(self.root);
         self.state.apply(self.head(), changes);
+    }
+
+    /// Changes an account after the newest block, outside of any transaction.
+    pub(crate) fn amend_account(
+        &mut self,
+        address: Address,
+        change: impl FnOnce(Account) -> Account,
+    ) {
+        let account = change(self.account(address));
+        let mut changes = Changes::default();
+        changes.accounts.insert(address, Some(account));
+        self.amend(changes);
     }
 
     /// Takes back the blocks above this height and returns them, lowest first.

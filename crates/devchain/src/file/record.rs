@@ -28,6 +28,9 @@ pub(crate) enum Record {
     /// A balance was set after the newest block.
     #[serde(rename = "balance")]
     Balance(Address, U256),
+    /// A nonce was set after the newest block.
+    #[serde(rename = "nonce")]
+    Nonce(Address, u64),
 }
 
 impl Record {

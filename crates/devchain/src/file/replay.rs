@@ -8,7 +8,7 @@ use alloy_primitives::{Address, U256};
 use super::record::{Record, VERSION, beginning};
 use super::state_file::StateFile;
 use crate::chain::build::{Builder, Plan};
-use crate::chain::state::{Account, Changes};
+use crate::chain::state::Account;
 use crate::chain::{Ledger, Rules, Tx};
 use crate::error::DevChainError;
 use crate::options::Clock;
@@ -142,10 +142,10 @@ fn replay(ledger: &mut Ledger, fork: &mut u64, record: Record) -> Result<(), Str
             *fork += 1;
         }
         Record::Balance(address, balance) => {
-            let account = Account { balance, ..ledger.account(address) };
-            let mut changes = Changes::default();
-            changes.accounts.insert(address, Some(account));
-            ledger.amend(changes);
+            ledger.amend_account(address, |account| Account { balance, ..account });
+        }
+        Record::Nonce(address, nonce) => {
+            ledger.amend_account(address, |account| Account { nonce, ..account });
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use alloy_primitives::{Address, U256};
 use super::{Maker, Node, Unwritten};
 use crate::chain::Ledger;
 use crate::chain::build::{Builder, Plan};
-use crate::chain::state::{Account, Changes};
+use crate::chain::state::Account;
 use crate::file::Record;
 use crate::pool::fill;
 
@@ -67,11 +67,17 @@ impl Node {
         let mut maker = self.maker();
         maker.usable()?;
         maker.write(&[Record::Balance(address, balance)])?;
-        let mut ledger = self.ledger_mut();
-        let account = Account { balance, ..ledger.account(address) };
-        let mut changes = Changes::default();
-        changes.accounts.insert(address, Some(account));
-        ledger.amend(changes);
+        self.ledger_mut().amend_account(address, |account| Account { balance, ..account });
+        Ok(())
+    }
+
+    /// Makes an account one that has sent so many, from the newest block on.
+    pub(crate) fn set_nonce(&self, address: Address, nonce: u64) -> Result<(), Unwritten> {
+        let mut maker = self.maker();
+        maker.usable()?;
+        maker.write(&[Record::Nonce(address, nonce)])?;
+        self.ledger_mut().amend_account(address, |account| Account { nonce, ..account });
+        self.pool().used(address, nonce);
         Ok(())
     }
 

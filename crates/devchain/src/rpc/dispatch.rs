@@ -92,6 +92,7 @@ fn dispatch(node: &Node, method: &str, mut params: Params) -> Result<Box<RawValu
         "dev_delay" => write(&dev::delay(node, params)?),
         "dev_oldHead" => write(&dev::old_head(node, params)?),
         "dev_lie" => write(&dev::lie(node, params)?),
+        "dev_setNonce" => write(&dev::set_nonce(node, params)?),
         "dev_setBalance" => write(&dev::set_balance(node, params)?),
         "dev_setBaseFee" => write(&dev::set_base_fee(node, params)?),
         "dev_setBlocks" => write(&dev::set_blocks(node, params)?),

@@ -35,6 +35,7 @@ async fn busy(file: &Path) -> Chain {
     chain.rpc("dev_setBaseFee", json!(["0x5"])).await;
     chain.mine(2).await;
     chain.rpc("dev_reorg", json!([{ "depth": 3 }])).await;
+    chain.rpc("dev_setNonce", json!([ALL[2].address, 7])).await;
     chain.send(&transfer(1, 0)).await;
     chain.mine(1).await;
     chain
@@ -56,6 +57,7 @@ async fn a_chain_goes_on_where_it_was() {
     let count = json!([{ "to": ALL[0].address.create(0), "data": "0x06661abd" }, "latest"]);
     assert_eq!(chain.rpc("eth_call", count).await, format!("0x{:064x}", 1));
     assert_eq!(chain.nonce(1, "latest").await, 1);
+    assert_eq!(chain.nonce(2, "latest").await, 7);
     chain.send(&transfer(1, 1)).await;
     chain.mine(1).await;
     chain.rpc("dev_reorg", json!([{ "depth": 1, "transactions": "drop" }])).await;

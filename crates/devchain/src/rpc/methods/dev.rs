@@ -146,6 +146,14 @@ pub(crate) fn set_balance(node: &Node, params: &mut Params) -> Result<bool, RpcE
     Ok(true)
 }
 
+/// `dev_setNonce(address, nonce)`
+pub(crate) fn set_nonce(node: &Node, params: &mut Params) -> Result<bool, RpcError> {
+    let address: Address = params.required(0)?;
+    let nonce = params.optional_number(1)?.ok_or_else(|| RpcError::params("no nonce"))?;
+    node.set_nonce(address, nonce)?;
+    Ok(true)
+}
+
 /// `dev_setBaseFee(wei | null)`: of all blocks from now on, or as it follows from the blocks.
 pub(crate) fn set_base_fee(node: &Node, params: &mut Params) -> Result<bool, RpcError> {
     let base_fee = params.optional_number(0)?;
