@@ -1,7 +1,7 @@
 //! Removing what is over.
 //!
-//! Found beside the writer, removed by one short job of it that looks at each row again. Between
-//! two batches the writer is everybody's.
+//! Found beside the writer, removed by short jobs of it that look at each row again. Between two of
+//! them the writer is everybody's.
 
 use std::time::Duration;
 
@@ -11,6 +11,10 @@ use uuid::Uuid;
 
 use super::rows;
 use crate::StoreError;
+
+/// Transactions removed by one job of the writer: each has rows in several tables and entries in many
+/// indexes, and whoever has something to write waits for all of the job.
+pub(super) const PART: usize = 50;
 
 /// Until when something must have been over, to be removed now.
 fn cutoff(connection: &Connection, kept: Duration) -> Result<i64, StoreError> {

@@ -31,10 +31,12 @@ impl TxStore for SqliteStore {
         limit: u32,
     ) -> Result<u64, StoreError> {
         let over = self.read(move |c| retention::txs_over(c, chain, below, kept, limit)).await?;
-        if over.is_empty() {
-            return Ok(0);
+        let mut removed = 0;
+        for part in over.chunks(retention::PART) {
+            let part = part.to_vec();
+            removed += self.write(move |c| retention::sweep_txs(c, &part, below, kept)).await?;
         }
-        self.write(move |c| retention::sweep_txs(c, &over, below, kept)).await
+        Ok(removed)
     }
 
     async fn bind_txs(

@@ -23,6 +23,7 @@ pub(super) async fn seed(
         // Lost commits are no loss here.
         connection.pragma_update(None, "synchronous", "off")?;
         connection.pragma_update(None, "cache_size", -200_000)?;
+        connection.pragma_update(None, "wal_autocheckpoint", 50_000)?;
         fill(&connection, lane, count, |count| {
             // Whoever asked may have gone away.
             let _ = written.send(count);
