@@ -56,12 +56,14 @@ fn is_metric_name(name: &str) -> bool {
 
 #[tokio::test]
 async fn metrics_are_prometheus_text_with_every_metric_and_no_address() {
-    // A chain, a transaction and a reorganisation, so that there is something to measure.
+    // A chain, a transaction, a reorganisation and a hold that is over, so that there is something to
+    // measure.
     let anvil = Anvil::start(AnvilOptions::default()).await;
     anvil.mine(3).await;
     let solo = Solo::start_with(&[], |options| {
         let options = options.key_in_environment("STILE_TEST_KEY", Anvil::key(0));
-        options.endpoint(anvil.url()).set_literal("confirmations.required", "0")
+        let options = options.endpoint(anvil.url()).set("retention.holds", "1s");
+        options.set_literal("confirmations.required", "0")
     })
     .await;
     let hold = solo.node.allocate(SIGNER).await.ok();
