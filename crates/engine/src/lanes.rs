@@ -35,8 +35,8 @@ pub(crate) struct Slot {
     pub(crate) work: tokio::sync::Mutex<Work>,
     /// Transactions wait for their nonces, as far as is known; the store has the last word.
     waiting: AtomicBool,
-    /// How many commits that lock the lane's row are under way for what happened to its
-    /// transactions.
+    /// How many long commits are under way for what happened to the lane's transactions. They lock
+    /// its row.
     recording: AtomicUsize,
     /// When a request was last made that had been made before.
     repeated: Mutex<Option<Instant>>,
@@ -142,13 +142,13 @@ impl Slot {
         self.waiting.store(waiting, Ordering::SeqCst);
     }
 
-    /// What happened to the lane's transactions is being written, until the answer is dropped.
+    /// Much that happened to the lane's transactions is being written, until the answer is dropped.
     pub(crate) fn recording(self: &Arc<Self>) -> Recording {
         self.recording.fetch_add(1, Ordering::SeqCst);
         Recording(Arc::clone(self))
     }
 
-    /// Whether a commit for the lane would have to wait for one that is under way.
+    /// Whether a commit for the lane would have to wait for a long one that is under way.
     pub(crate) fn is_recording(&self) -> bool {
         self.recording.load(Ordering::SeqCst) > 0
     }

@@ -6,6 +6,7 @@
 //! | `migrate` | `stile migrate`, and schemas that do not fit |
 //! | `refusals` | why `stile serve` does not start |
 //! | `dev` | `stile dev` |
+//! | `bench` | that `stile bench` measures everything, not what it measures |
 //! | `tx` | `stile tx` and `stile signer`, against a node on a real chain |
 //! | `logs` | what the log says, and what it never says |
 
@@ -13,6 +14,8 @@
 
 mod common;
 
+#[path = "cli/bench.rs"]
+mod bench;
 #[path = "cli/config.rs"]
 mod config;
 #[path = "cli/dev.rs"]

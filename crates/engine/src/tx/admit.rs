@@ -71,8 +71,7 @@ pub(crate) async fn admit(core: &Arc<Core>, calls: Vec<SendCall>) {
 async fn admit_lane(core: &Arc<Core>, lane: Lane, mut calls: Vec<SendCall>) {
     let slot = core.lanes.slot(lane);
     while !calls.is_empty() {
-        let can = binder(core, &slot);
-        let Some((track, signer)) = can else {
+        let Some((track, signer)) = binder(core, &slot) else {
             // Acceptance finds by itself what was asked before.
             accept(core, lane, calls).await;
             return bind::wake(core, &slot);
@@ -168,10 +167,13 @@ async fn at_once(
         return calls;
     }
     let lane = slot.lane();
-    // Acceptance waits for nobody. While somebody else commits for the lane it is cheaper, too, to
-    // accept now and to bind all that has come by then together.
-    let Ok(mut work) = slot.work.try_lock() else { return calls };
-    if slot.is_recording() || slot.has_waiting() || !ready(core, slot, &mut work).await {
+    // Acceptance waits for no long commit. It is cheaper, too, to accept now and to bind all that
+    // has come by then together.
+    if slot.is_recording() {
+        return calls;
+    }
+    let mut work = slot.work.lock().await;
+    if slot.has_waiting() || !ready(core, slot, &mut work).await {
         return calls;
     }
     // A fresh nonce would leave a released one behind that nobody has looked at yet.

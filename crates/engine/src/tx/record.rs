@@ -22,6 +22,9 @@ use crate::tx::adopt;
 /// and whoever binds on those lanes waits for it.
 const BATCH_LIMIT: usize = 250;
 
+/// From so many changes on a commit takes longer than acceptance should wait.
+const LONG: usize = 32;
+
 /// Where decided changes go.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -99,13 +102,13 @@ async fn write(core: &Arc<Core>, mut batch: Batch) {
             return;
         }
         let (sent, until) = (Instant::now(), core.trust_from_now());
-        let recording: Vec<_> =
-            lanes.iter().map(|lane| core.lanes.slot(*lane).recording()).collect();
+        let size: usize = changes.iter().map(|part| part.changes.len()).sum();
+        let long = lanes.iter().filter(|_| size >= LONG);
+        let recording: Vec<_> = long.map(|lane| core.lanes.slot(*lane).recording()).collect();
         let written = core.store.record(&core.holder.node, &changes, core.lease()).await;
         drop(recording);
         match written {
             Ok(answers) => {
-                let size = changes.iter().map(|part| part.changes.len()).sum();
                 metrics::committed("record", size, sent.elapsed());
                 core.events.send_modify(|count| *count += 1);
                 for ((lane, part), answer) in lanes.iter().zip(&changes).zip(answers) {

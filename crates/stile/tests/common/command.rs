@@ -1,6 +1,7 @@
 //! Commands that run to their end.
 
 use std::path::Path;
+use std::time::Duration;
 
 use testkit::{DEADLINE, Launch, Process};
 
@@ -20,7 +21,12 @@ pub(crate) struct Finished {
 
 impl Finished {
     pub(crate) async fn of(process: &Process) -> Self {
-        let status = process.wait_exit(DEADLINE).await;
+        Self::within(process, DEADLINE).await
+    }
+
+    /// Of a command that takes its time.
+    pub(crate) async fn within(process: &Process, patience: Duration) -> Self {
+        let status = process.wait_exit(patience).await;
         Self { code: status.code(), stdout: process.stdout(), stderr: process.stderr() }
     }
 
