@@ -118,7 +118,7 @@ impl Work {
     }
 }
 
-/// A commit that locks the lane's row.
+/// A long commit that locks the lane's row.
 #[derive(Debug)]
 pub(crate) struct Recording(Arc<Slot>);
 

@@ -14,9 +14,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+#[macro_use]
 mod common;
 
-#[macro_use]
 #[path = "keys/support.rs"]
 mod support;
 

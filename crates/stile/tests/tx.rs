@@ -22,9 +22,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+#[macro_use]
 mod common;
 
-#[macro_use]
 #[path = "tx/support/mod.rs"]
 mod support;
 

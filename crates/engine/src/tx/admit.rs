@@ -1,9 +1,9 @@
 //! Acceptance, on the lane's worker.
 //!
 //! A request that was made before is answered as the first time; every node can do that. A new one
-//! is accepted durably by whatever node it lands on. Where that node holds the lane, nothing older waits, the
-//! lane has room and the key is in this process, its nonce is planned, its bytes are signed, and
-//! acceptance, nonce and bytes go into one commit.
+//! is accepted durably by whatever node it lands on. Where that node holds the lane, nothing older
+//! waits, the lane has room and the key is in this process, its nonce is planned, its bytes are
+//! signed, and acceptance, nonce and bytes go into one commit.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -11,6 +11,26 @@
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
+/// A test on each store for every function named, which takes the test binary's own `Backend`.
+#[allow(unused_macros, reason = "see above")]
+macro_rules! on_both_stores {
+    ($($test:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::support::Backend::sqlite()).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::support::Backend::postgres().await).await;
+            })+
+        }
+    };
+}
+
 mod answer;
 mod client;
 mod command;

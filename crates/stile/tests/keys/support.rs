@@ -14,25 +14,6 @@ pub(crate) const THEIRS: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 /// Is not served at all.
 pub(crate) const NOBODY: &str = "0x90F79bf6EB2c4f870365E785982E1f101E93b906";
 
-/// A test on each store for every function named, which takes a [`Backend`].
-macro_rules! on_both_stores {
-    ($($test:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $test() {
-                super::$test($crate::support::Backend::sqlite()).await;
-            })+
-        }
-
-        mod postgres {
-            $(#[tokio::test]
-            async fn $test() {
-                super::$test($crate::support::Backend::postgres().await).await;
-            })+
-        }
-    };
-}
-
 /// A store of a test's own, and a configuration that names it.
 #[derive(Debug)]
 pub(crate) struct Backend {

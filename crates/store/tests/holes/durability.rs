@@ -186,7 +186,7 @@ async fn hole_15_reading_back_waits_for_a_commit_that_is_still_under_way() {
 /// not be written later, when that caller has long been told that it was not.
 #[tokio::test]
 async fn hole_15_a_call_that_is_dropped_before_its_turn_is_never_written() {
-    const AT_ONCE: u32 = 4;
+    const AT_ONCE: u32 = 2;
     let bench = Bench::postgres().await;
     let store = &*bench.store;
     let (a, blocker, observer) = (node("a"), bench.raw().await, bench.raw().await);

@@ -20,6 +20,21 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+/// A test on each store, by its own name there, for every function named.
+macro_rules! on_both_stores {
+    ($($name:ident $on_postgres:ident $on_sqlite:ident,)*) => {
+        $(#[tokio::test]
+        async fn $on_postgres() {
+            $name($crate::common::Bench::postgres().await).await;
+        }
+
+        #[tokio::test]
+        async fn $on_sqlite() {
+            $name($crate::common::Bench::sqlite().await).await;
+        })*
+    };
+}
+
 mod acquiring;
 mod away;
 mod clocks;

@@ -12,20 +12,6 @@ use crate::common::{
     new_tx, node, tx_binding, tx_id, view, wait_until_blocked, waiting_binding,
 };
 
-macro_rules! on_both_stores {
-    ($($name:ident $on_postgres:ident $on_sqlite:ident,)*) => {
-        $(#[tokio::test]
-        async fn $on_postgres() {
-            $name(Bench::postgres().await).await;
-        }
-
-        #[tokio::test]
-        async fn $on_sqlite() {
-            $name(Bench::sqlite().await).await;
-        })*
-    };
-}
-
 on_both_stores!(
     a_changed_payload_is_told_from_the_first
         hole_15_a_changed_payload_is_told_from_the_first

@@ -12,20 +12,6 @@ use crate::common::{
     wait_until_blocked,
 };
 
-macro_rules! on_both_stores {
-    ($($name:ident $on_postgres:ident $on_sqlite:ident,)*) => {
-        $(#[tokio::test]
-        async fn $on_postgres() {
-            $name(Bench::postgres().await).await;
-        }
-
-        #[tokio::test]
-        async fn $on_sqlite() {
-            $name(Bench::sqlite().await).await;
-        })*
-    };
-}
-
 on_both_stores!(
     a_repeated_request_finds_the_first_or_makes_a_new_one
         a_repeated_request_finds_the_first_or_makes_a_new_one_on_postgres

@@ -19,22 +19,3 @@ pub(crate) use calls::{id, text, transfer};
 pub(crate) use evidence::{assert_all_mined_once, assert_mined_once};
 pub(crate) use load::{Load, SIGNERS};
 pub(crate) use random::Random;
-
-/// A test on each store for every function named, which takes a [`Backend`].
-macro_rules! on_both_stores {
-    ($($test:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $test() {
-                super::$test($crate::support::Backend::sqlite()).await;
-            })+
-        }
-
-        mod postgres {
-            $(#[tokio::test]
-            async fn $test() {
-                super::$test($crate::support::Backend::postgres().await).await;
-            })+
-        }
-    };
-}
