@@ -1,5 +1,7 @@
 //! Those who hand transactions over.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde::Deserialize;
 
 use super::site::Site;
@@ -11,7 +13,8 @@ use crate::cli::bench::load::{Caller, Got};
 pub(super) struct Sender {
     connection: Connection,
     signer: String,
-    number: usize,
+    /// What its request ids begin with: nobody else's do.
+    name: String,
     sent: usize,
     /// How many a call; `None` uses the call for a single one.
     batch: Option<usize>,
@@ -24,10 +27,13 @@ impl Sender {
         count: usize,
         batch: Option<usize>,
     ) -> Result<Vec<Self>, Failure> {
+        static LOADS: AtomicUsize = AtomicUsize::new(0);
+        let load = LOADS.fetch_add(1, Ordering::Relaxed);
         let mut senders = Vec::with_capacity(count);
         for (number, signer) in site.signers.iter().cycle().take(count).enumerate() {
             let (connection, signer) = (site.connect().await?, signer.clone());
-            senders.push(Self { connection, signer, number, sent: 0, batch });
+            let name = format!("bench-{load}-{number}");
+            senders.push(Self { connection, signer, name, sent: 0, batch });
         }
         Ok(senders)
     }
@@ -40,9 +46,9 @@ impl Sender {
     fn next(&mut self) -> String {
         self.sent += 1;
         format!(
-            r#"{{"signer":"{}","requestId":"bench-{}-{}","payload":{{"to":"{}","value":"1","gasLimit":"21000"}}}}"#,
+            r#"{{"signer":"{}","requestId":"{}-{}","payload":{{"to":"{}","value":"1","gasLimit":"21000"}}}}"#,
             self.signer,
-            self.number,
+            self.name,
             self.sent,
             super::RECEIVER,
         )
