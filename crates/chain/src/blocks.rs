@@ -5,16 +5,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use stile_domain::Header;
 
+use crate::Sighting;
 use crate::calls::Method;
 use crate::rpc::{Answer, Call, CallError, read};
+use crate::sighting::Entry;
 
 /// A block, as far as it matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// Its place in the chain.
     pub header: Header,
-    /// The hashes of its transactions, in their order.
-    pub transactions: Vec<B256>,
+    /// Its transactions, in their order.
+    pub transactions: Vec<Sighting>,
     /// When it was made, in seconds since 1970, by its maker's clock.
     pub timestamp: u64,
     /// Its base fee, on chains that have one.
@@ -32,30 +34,46 @@ struct Told {
     #[serde(default)]
     base_fee_per_gas: Option<U256>,
     #[serde(default)]
-    transactions: Vec<B256>,
+    transactions: Vec<Entry>,
 }
 
 const ANOTHER: CallError = CallError::Garbled("another block than was asked for");
 const ABSURD: CallError = CallError::Garbled("a block that cannot be");
 
+/// How much of a block's transactions is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum With {
+    /// Their hashes: the least that can be asked for, where only the header matters.
+    Hashes,
+    /// All of each, since nothing between that and a hash can be asked for. It makes the answer
+    /// some ten times as long.
+    Transactions,
+}
+
 /// Asks for the newest block.
-pub(crate) fn latest_call() -> Call {
-    Call::new(Method::BlockByNumber, json!(["latest", false]))
+pub(crate) fn latest_call(with: With) -> Call {
+    tag_call("latest", with)
 }
 
 /// Asks for the block at a height.
-pub(crate) fn at_call(height: u64) -> Call {
-    Call::new(Method::BlockByNumber, json!([quantity(height), false]))
+pub(crate) fn at_call(height: u64, with: With) -> Call {
+    Call::new(Method::BlockByNumber, json!([quantity(height), with.is_full()]))
 }
 
 /// Asks for a block by its tag.
-pub(crate) fn tag_call(tag: &'static str) -> Call {
-    Call::new(Method::BlockByNumber, json!([tag, false]))
+pub(crate) fn tag_call(tag: &'static str, with: With) -> Call {
+    Call::new(Method::BlockByNumber, json!([tag, with.is_full()]))
 }
 
 /// Asks for a block by its hash.
-pub(crate) fn hash_call(hash: B256) -> Call {
-    Call::new(Method::BlockByHash, json!([hash, false]))
+pub(crate) fn hash_call(hash: B256, with: With) -> Call {
+    Call::new(Method::BlockByHash, json!([hash, with.is_full()]))
+}
+
+impl With {
+    fn is_full(self) -> bool {
+        self == Self::Transactions
+    }
 }
 
 /// A number as JSON-RPC writes it.
@@ -73,7 +91,7 @@ pub(crate) fn read_block(answer: Answer) -> Result<Option<Block>, CallError> {
     }
     Ok(Some(Block {
         header: Header { height, hash: told.hash, parent: told.parent_hash },
-        transactions: told.transactions,
+        transactions: told.transactions.into_iter().map(Into::into).collect(),
         timestamp: told.timestamp.to(),
         base_fee,
     }))
@@ -116,6 +134,7 @@ mod tests {
     fn a_block_that_was_not_asked_for_is_not_taken() {
         let block = read_at(answer("0x5", 1, 2), 5).unwrap().unwrap();
         assert_eq!((block.header.height, block.timestamp, block.base_fee), (5, 16, None));
+        assert_eq!(block.transactions, [Sighting::of_nobody(B256::repeat_byte(9))]);
         assert_eq!(read_at(answer("0x6", 1, 2), 5), Err(ANOTHER));
         assert_eq!(read_hash(answer("0x5", 1, 2), B256::repeat_byte(3)), Err(ANOTHER));
         assert_eq!(read_block(Ok(to_raw_value(&json!(null)).unwrap())), Ok(None));

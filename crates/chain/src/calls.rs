@@ -11,6 +11,7 @@ pub(crate) enum Method {
     BlockByHash,
     BlockReceipts,
     TransactionCount,
+    Balance,
     TransactionByHash,
     TransactionReceipt,
     EstimateGas,
@@ -31,6 +32,7 @@ pub const CALL_METHODS: &[&str] = &[
     "eth_getBlockByHash",
     "eth_getBlockReceipts",
     "eth_getTransactionCount",
+    "eth_getBalance",
     "eth_getTransactionByHash",
     "eth_getTransactionReceipt",
     "eth_estimateGas",
@@ -77,6 +79,7 @@ mod tests {
     #[test]
     fn names_and_methods_are_in_the_same_order() {
         assert_eq!(Method::ChainId.name(), "eth_chainId");
+        assert_eq!(Method::Balance.name(), "eth_getBalance");
         assert_eq!(Method::TransactionReceipt.name(), "eth_getTransactionReceipt");
         assert_eq!(Method::SignTransaction.name(), "eth_signTransaction");
         assert_eq!(Method::SignTransaction as usize + 1, CALL_METHODS.len());

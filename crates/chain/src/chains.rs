@@ -10,7 +10,7 @@ use stile_domain::{ChainId, Lane, Nonce};
 use crate::{BlockTag, ChainError, ChainPool, EndpointError, NonceSource};
 
 /// How endpoints are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolOptions {
     /// The longest an endpoint is waited for. A batch is given moderately longer.
     pub answer_timeout: Duration,
@@ -18,6 +18,11 @@ pub struct PoolOptions {
     pub poll_interval: Duration,
     /// How many calls go into one JSON-RPC batch.
     pub batch_limit: usize,
+    /// Which of the tips paid lately counts as the usual one, in hundredths of the gas used: 50 is
+    /// the middle, more is quicker and dearer. From 0 to 100.
+    pub fee_percentile: f64,
+    /// How many of the newest blocks a fee quote is made from.
+    pub fee_blocks: u64,
 }
 
 impl Default for PoolOptions {
@@ -26,6 +31,8 @@ impl Default for PoolOptions {
             answer_timeout: Duration::from_secs(3),
             poll_interval: Duration::from_millis(500),
             batch_limit: 100,
+            fee_percentile: 50.0,
+            fee_blocks: 5,
         }
     }
 }

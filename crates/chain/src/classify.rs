@@ -47,6 +47,11 @@ impl SendClass {
         }
     }
 
+    /// Whether a node has it now.
+    pub fn is_taken(self) -> bool {
+        matches!(self, Self::Accepted | Self::Known)
+    }
+
     /// What several endpoints' answers come to.
     ///
     /// One endpoint that took or has the transaction is enough: nodes pass it on. Failing that, as
@@ -142,6 +147,8 @@ const PHRASES: &[(SendClass, &[&str])] = &[
             "insufficient funds",
             "insufficientfunds",
             "insufficient balance",
+            "insufficient sender balance",
+            "insufficient maxfeepergas",
             "doesn't have enough funds",
             "does not have enough balance",
             "not enough balance",
@@ -199,7 +206,7 @@ const PHRASES: &[(SendClass, &[&str])] = &[
             "account limit exceeded",
             "in-flight transaction limit",
             "future transaction tries to replace pending",
-            "authority already reserved",
+            "already reserved",
         ],
     ),
     (
@@ -337,219 +344,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::WORDINGS;
 
     fn said(code: i64, message: &str) -> CallError {
         CallError::Said { code, message: message.to_owned(), data: None }
     }
 
-    /// What nodes really say to `eth_sendRawTransaction`.
-    const SAID: &[(&str, i64, &str, SendClass)] = &[
-        ("geth", -32000, "already known", Known),
-        ("geth", -32000, "nonce too low", NonceTooLow),
-        ("geth", -32000, "nonce too low: next nonce 5, tx nonce 4", NonceTooLow),
-        ("geth", -32000, "nonce too low: address 0xAb58…, tx: 4 state: 5", NonceTooLow),
-        ("geth", -32000, "nonce too high", NonceTooHigh),
-        ("geth", -32000, "gapped-nonce tx from delegated accounts", NonceTooHigh),
-        ("geth", -32000, "replacement transaction underpriced", ReplacementUnderpriced),
-        (
-            "geth",
-            -32000,
-            "replacement transaction underpriced: new tx gas fee cap 1 <= 2 queued",
-            ReplacementUnderpriced,
-        ),
-        ("geth", -32000, "transaction underpriced", Underpriced),
-        ("geth", -32000, "transaction underpriced: tip needed 1, tip permitted 0", Underpriced),
-        (
-            "geth",
-            -32000,
-            "transaction gas price below minimum: gas tip cap 1, minimum needed 25000000000",
-            Underpriced,
-        ),
-        (
-            "geth",
-            -32000,
-            "max fee per gas less than block base fee: address 0xAb58…, maxFeePerGas: 1, baseFee: 7",
-            Underpriced,
-        ),
-        (
-            "geth",
-            -32000,
-            "insufficient funds for gas * price + value: balance 0, tx cost 21000, overshot 21000",
-            InsufficientFunds,
-        ),
-        ("geth", -32000, "insufficient funds for transfer", InsufficientFunds),
-        ("geth", -32000, "txpool is full", Transient),
-        ("geth", -32000, "in-flight transaction limit reached for delegated accounts", Transient),
-        ("geth", -32000, "future transaction tries to replace pending", Transient),
-        ("geth", -32000, "header not found", Transient),
-        ("geth", -32000, "intrinsic gas too low: gas 20000, minimum needed 21000", Rejected),
-        ("geth", -32000, "exceeds block gas limit", Rejected),
-        ("geth", -32000, "oversized data: transaction size 131073, limit 131072", Rejected),
-        ("geth", -32000, "max initcode size exceeded: code size 49153, limit 49152", Rejected),
-        ("geth", -32000, "invalid sender", Rejected),
-        ("geth", -32000, "invalid chain id for signer: have 1 want 31337", Rejected),
-        ("geth", -32000, "tx fee (1.50 ether) exceeds the configured cap (1.00 ether)", Rejected),
-        (
-            "geth",
-            -32000,
-            "max priority fee per gas higher than max fee per gas: address 0xAb58…",
-            Rejected,
-        ),
-        ("geth", -32000, "only replay-protected (EIP-155) transactions allowed over RPC", Rejected),
-        ("Erigon", -32000, "already known", Known),
-        ("Erigon", -32000, "existing txn with same hash", Known),
-        ("Erigon", -32000, "INTERNAL_ERROR: existing tx with same hash", Known),
-        ("Erigon", -32000, "INTERNAL_ERROR: nonce too low", NonceTooLow),
-        ("Erigon", -32000, "could not replace existing tx", ReplacementUnderpriced),
-        ("Erigon", -32000, "INTERNAL_ERROR: could not replace existing tx", ReplacementUnderpriced),
-        ("Erigon", -32000, "underpriced", Underpriced),
-        ("Erigon", -32000, "fee too low", Underpriced),
-        ("Erigon", -32000, "INTERNAL_ERROR: insufficient funds", InsufficientFunds),
-        ("Erigon", -32000, "pending sub-pool is full", Transient),
-        ("Erigon", -32000, "baseFee sub-pool is full", Transient),
-        ("Erigon", -32000, "IntrinsicGas", Rejected),
-        ("Erigon", -32000, "initcode too large", Rejected),
-        ("Nethermind", -32010, "AlreadyKnown", Known),
-        ("Nethermind", -32010, "OldNonce, Current nonce: 5, nonce of rejected tx: 4.", NonceTooLow),
-        ("Nethermind", -32010, "NonceGap, Future nonce. Expected nonce: 5", NonceTooHigh),
-        ("Nethermind", -32010, "NonceTooFarInFuture", NonceTooHigh),
-        ("Nethermind", -32010, "nonce too far in future", NonceTooHigh),
-        ("Nethermind", -32010, "ReplacementNotAllowed", ReplacementUnderpriced),
-        ("Nethermind", -32010, "FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1", Underpriced),
-        ("Nethermind", -32010, "FeeTooLowToCompete", Underpriced),
-        ("Nethermind", -32010, "transaction underpriced", Underpriced),
-        (
-            "Nethermind",
-            -32010,
-            "InsufficientFunds, Account balance: 0, cumulative cost: 21000",
-            InsufficientFunds,
-        ),
-        (
-            "Nethermind",
-            -32010,
-            "GasLimitExceeded, Gas limit: 1, gas limit of rejected tx: 2",
-            Rejected,
-        ),
-        ("Nethermind", -32010, "SenderIsContract", Rejected),
-        ("Nethermind", -32010, "Invalid, InvalidTxSignature: Signature is invalid.", Rejected),
-        ("Nethermind", -32010, "node is syncing", Transient),
-        ("Besu", -32000, "Known transaction", Known),
-        ("Besu", -32001, "Nonce too low", NonceTooLow),
-        ("Besu", -32006, "Nonce too high", NonceTooHigh),
-        (
-            "Besu",
-            -32000,
-            "Transaction nonce is too distant from current sender nonce",
-            NonceTooHigh,
-        ),
-        ("Besu", -32000, "Replacement transaction underpriced", ReplacementUnderpriced),
-        ("Besu", -32004, "Upfront cost exceeds account balance", InsufficientFunds),
-        (
-            "Besu",
-            -32004,
-            "transaction up-front cost 0x10 exceeds transaction sender account balance 0x5",
-            InsufficientFunds,
-        ),
-        ("Besu", -32009, "Gas price below configured minimum gas price", Underpriced),
-        ("Besu", -32009, "Gas price below current base fee", Underpriced),
-        ("Besu", -32002, "Invalid signature", Rejected),
-        ("Besu", -32003, "Intrinsic gas exceeds gas limit", Rejected),
-        ("Besu", -32005, "Transaction gas limit exceeds block gas limit", Rejected),
-        ("Besu", -32007, "Sender account not authorized to send transactions", Rejected),
-        ("Besu", -32000, "Transaction fee cap exceeded", Rejected),
-        ("Besu", -32008, "Initial sync is still in progress", Transient),
-        ("Reth", -32000, "already known", Known),
-        ("Reth", -32000, "nonce too low: next nonce 5, tx nonce 4", NonceTooLow),
-        ("Reth", -32000, "replacement transaction underpriced", ReplacementUnderpriced),
-        ("Reth", -32003, "txpool is full", Transient),
-        ("Reth", -32003, "sender not an eoa", Rejected),
-        (
-            "Reth",
-            -32003,
-            "insufficient funds for gas * price + value: have 0 want 21000",
-            InsufficientFunds,
-        ),
-        ("anvil", -32003, "transaction already imported", Known),
-        ("anvil", -32003, "nonce too low", NonceTooLow),
-        ("anvil", -32003, "replacement transaction underpriced", ReplacementUnderpriced),
-        ("anvil", -32003, "Insufficient funds for gas * price + value", InsufficientFunds),
-        ("anvil", -32003, "max fee per gas less than block base fee", Underpriced),
-        ("anvil", -32000, "intrinsic gas too low", Rejected),
-        ("anvil", -32003, "invalid chain id for signer", Rejected),
-        ("Hardhat", -32000, "Known transaction: 0x88df…", Known),
-        ("Hardhat", -32000, "Nonce too low. Expected nonce to be 5 but got 4.", NonceTooLow),
-        (
-            "Hardhat",
-            -32000,
-            "Nonce too high. Expected nonce to be 4 but got 6. Note that transactions can't be queued when automining.",
-            NonceTooHigh,
-        ),
-        (
-            "Hardhat",
-            -32000,
-            "Replacement transaction underpriced. A gasPrice/maxFeePerGas of at least 11 is necessary to replace the existing transaction with nonce 0.",
-            ReplacementUnderpriced,
-        ),
-        (
-            "Hardhat",
-            -32000,
-            "Transaction maxFeePerGas (1) is too low for the next block, which has a baseFeePerGas of 875000000",
-            Underpriced,
-        ),
-        (
-            "Hardhat",
-            -32000,
-            "Sender doesn't have enough funds to send tx. The max upfront cost is: 2 and the sender's balance is: 1.",
-            InsufficientFunds,
-        ),
-        (
-            "Hardhat",
-            -32000,
-            "Transaction gas limit is 60000001 and exceeds block gas limit of 60000000",
-            Rejected,
-        ),
-        (
-            "ganache",
-            -32000,
-            "the tx doesn't have the correct nonce. account has nonce of: 5 tx has nonce of: 4",
-            NonceTooLow,
-        ),
-        (
-            "EthereumJS",
-            -32603,
-            "replacement gas too low, got tip 1, min: 2, got fee 1, min: 2",
-            ReplacementUnderpriced,
-        ),
-        (
-            "OpenEthereum",
-            -32010,
-            "Transaction gas price is too low. There is another transaction with same nonce in the queue. Try increasing the gas price or incrementing the nonce.",
-            ReplacementUnderpriced,
-        ),
-        ("OpenEthereum", -32010, "Transaction with the same hash was already imported.", Known),
-        (
-            "zkSync",
-            3,
-            "known transaction. transaction with hash 0x88df… is already in the system",
-            Known,
-        ),
-        ("zkSync", 3, "nonce too low. allowed nonce range: 5 - 55, actual: 4", NonceTooLow),
-        ("Infura", -32005, "daily request count exceeded, request rate limited", Transient),
-        ("Alchemy", 429, "Your app has exceeded its compute units per second capacity.", Transient),
-        ("geth", -32003, "response too large", Transient),
-        ("geth", -32002, "request timed out", Transient),
-        ("a proxy", -32000, "upstream connect error or disconnect/reset before headers", Transient),
-        ("a proxy", -32000, "rpc error: code = Unavailable desc = connection error", Transient),
-        ("any", -32603, "Internal error", Transient),
-        ("any", -32601, "Method not found", Transient),
-        ("any", 0, "", Transient),
-        ("any", -32000, "words that nobody has used before", Rejected),
-        ("any", -32602, "invalid argument 0: json: cannot unmarshal", Rejected),
+    /// What says nothing, what nobody has said before, and what nodes say to other questions.
+    const STRANGE: &[(&str, SendClass, i64, &str)] = &[
+        ("Nethermind", InsufficientFunds, -32000, "insufficient sender balance"),
+        ("any", Transient, -32603, "Internal error"),
+        ("any", Transient, -32601, "Method not found"),
+        ("any", Transient, 0, ""),
+        ("any", Rejected, -32000, "words that nobody has used before"),
+        ("any", Rejected, -32602, "invalid argument 0: json: cannot unmarshal"),
     ];
 
     #[test]
     fn every_node_is_understood() {
-        for (node, code, message, class) in SAID {
+        for (node, class, code, message) in WORDINGS.iter().chain(STRANGE) {
             assert_eq!(send_class(&said(*code, message)), *class, "{node}: {message}");
         }
     }

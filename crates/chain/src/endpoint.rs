@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use alloy::primitives::U64;
 use serde_json::json;
-use stile_domain::ChainId;
+use stile_domain::{ChainId, Header};
 
-use crate::blocks::{Block, latest_call, read_block};
+use crate::blocks::{With, latest_call, read_block};
 use crate::calls::Method;
 use crate::hints::Announcer;
 use crate::rpc::{Answer, Call, CallError, Rpc, read_some};
@@ -27,11 +27,20 @@ pub struct EndpointStatus {
     pub why: Option<String>,
 }
 
-/// What one look at an endpoint found: its head, with the block itself where that was asked for.
+/// How much of its newest block an endpoint is asked for in a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Its height, which it could make up.
+    Height,
+    /// Its header, so that it shows what it claims.
+    Header,
+}
+
+/// What one look at an endpoint found: its head, with the header where that was asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Look {
     pub(crate) head: u64,
-    pub(crate) block: Option<Block>,
+    pub(crate) header: Option<Header>,
 }
 
 #[derive(Debug)]
@@ -71,28 +80,26 @@ impl Endpoint {
 
     /// Asks which chain this is and how far it has come, in one exchange. Both every time: somebody
     /// may have put another node behind the address since.
-    pub(crate) async fn look(&self, with_block: bool) -> Result<Look, String> {
-        let head =
-            if with_block { latest_call() } else { Call::new(Method::BlockNumber, json!([])) };
-        let mut answers = self.rpc.batch(&[Call::new(Method::ChainId, json!([])), head]).await;
+    pub(crate) async fn look(&self, extent: Extent) -> Result<Look, String> {
+        let head = match extent {
+            Extent::Height => height_call(),
+            Extent::Header => latest_call(With::Hashes),
+        };
+        let mut answers = self.rpc.batch(&[chain_call(), head]).await;
         let (Some(head), Some(chain)) = (answers.pop(), answers.pop()) else {
             return Err("did not answer".to_owned());
         };
         self.verify(chain)?;
-        if with_block {
-            let block = read_block(head).map_err(|error| error.to_string())?;
-            let block = block.ok_or("has no block at all")?;
-            Ok(Look { head: block.header.height, block: Some(block) })
-        } else {
-            let head = read_some::<U64>(head).map_err(|error| error.to_string())?.to::<u64>();
-            if head > i64::MAX as u64 {
-                return Err(format!("claims {head} blocks, which no chain has"));
-            }
-            Ok(Look { head, block: None })
+        if extent == Extent::Height {
+            return Ok(Look { head: read_height(head)?, header: None });
         }
+        let block = read_block(head).map_err(|error| error.to_string())?;
+        let block = block.ok_or("has no block at all")?;
+        Ok(Look { head: block.header.height, header: Some(block.header) })
     }
 
-    fn verify(&self, chain: Answer) -> Result<(), String> {
+    /// Checks that the endpoint serves the chain it is configured for.
+    pub(crate) fn verify(&self, chain: Answer) -> Result<(), String> {
         let found = read_some::<U64>(chain).map_err(|error| error.to_string())?.to::<u64>();
         if found == self.chain.get() {
             return Ok(());
@@ -169,5 +176,23 @@ impl Endpoint {
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks which chain this is.
+pub(crate) fn chain_call() -> Call {
+    Call::new(Method::ChainId, json!([]))
+}
+
+/// Asks how far it has come.
+pub(crate) fn height_call() -> Call {
+    Call::new(Method::BlockNumber, json!([]))
+}
+
+/// Reads a height that a chain can have.
+pub(crate) fn read_height(answer: Answer) -> Result<u64, String> {
+    match read_some::<U64>(answer).map_err(|error| error.to_string())?.to::<u64>() {
+        head if head > i64::MAX as u64 => Err(format!("claims {head} blocks, which no chain has")),
+        head => Ok(head),
     }
 }

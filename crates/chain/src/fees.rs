@@ -7,15 +7,12 @@ use serde::Deserialize;
 use serde_json::json;
 use stile_domain::FeeQuote;
 
-use crate::blocks::{latest_call, read_block};
+use crate::blocks::{With, latest_call, quantity, read_block};
 use crate::calls::Method;
 use crate::endpoint::Endpoint;
 use crate::pool::one;
 use crate::rpc::{Call, CallError, read_some};
-use crate::{ChainError, ChainPool};
-
-/// How many blocks a quote is made from.
-const BLOCKS: u64 = 5;
+use crate::{ChainError, ChainPool, PoolOptions};
 
 /// The least that is paid on top of the base fee: nodes do not pass on transactions that offer
 /// nothing.
@@ -33,14 +30,16 @@ impl ChainPool {
     /// What the chain asks for at the moment: one call on a chain with a base fee that is not
     /// idle.
     pub async fn fee_quote(&self) -> Result<FeeQuote, ChainError> {
-        self.first_answer(quote).await
+        let PoolOptions { fee_blocks, fee_percentile, .. } = self.options();
+        let history = json!([quantity(fee_blocks.max(1)), "latest", [fee_percentile]]);
+        let history = Call::new(Method::FeeHistory, history);
+        self.first_answer(|endpoint| quote(endpoint, &history)).await
     }
 }
 
-async fn quote(endpoint: Arc<Endpoint>) -> Result<FeeQuote, CallError> {
+async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, CallError> {
     let endpoint = endpoint.as_ref();
-    let params = json!([format!("{BLOCKS:#x}"), "latest", [50.0]]);
-    let history = match read_some(one(endpoint, &Call::new(Method::FeeHistory, params)).await) {
+    let history = match read_some(one(endpoint, history).await) {
         Ok(history) => history,
         // Whatever the node has against the method, the long way may still work.
         Err(CallError::Said { .. }) => History::default(),
@@ -75,7 +74,7 @@ impl History {
         next.map(price).transpose()
     }
 
-    /// The median over the blocks of what half of their gas paid at least; empty blocks say
+    /// The median over the blocks of the tip at the percentile that was asked for; empty blocks say
     /// nothing.
     fn usual_priority_fee(&self) -> Result<Option<u128>, CallError> {
         let ratios = self.gas_used_ratio.as_deref().unwrap_or_default();
@@ -91,7 +90,7 @@ impl History {
 }
 
 async fn newest_base_fee(endpoint: &Endpoint) -> Result<Option<u128>, CallError> {
-    let block = read_block(one(endpoint, &latest_call()).await)?;
+    let block = read_block(one(endpoint, &latest_call(With::Hashes)).await)?;
     Ok(block.ok_or(CallError::Garbled("that it has no block at all"))?.base_fee)
 }
 

@@ -5,9 +5,9 @@ use futures::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::batches::ask_each;
 use crate::calls::Method;
-use crate::endpoint::Endpoint;
-use crate::rpc::{Call, CallError, read};
+use crate::rpc::{Answer, Call, CallError, read};
 use crate::{ChainError, ChainPool};
 
 impl ChainPool {
@@ -16,7 +16,9 @@ impl ChainPool {
     pub async fn known(&self, hashes: &[B256]) -> Result<Vec<bool>, ChainError> {
         let endpoints = self.usable().await?;
         let limit = self.batch_limit();
-        let asked = endpoints.iter().map(|endpoint| known(endpoint, hashes, limit));
+        let asked = endpoints
+            .iter()
+            .map(|endpoint| ask_each(endpoint, limit, hashes, known_call, read_known));
         let mut all: Option<Vec<bool>> = None;
         let mut said = Vec::new();
         for (endpoint, answer) in endpoints.iter().zip(join_all(asked).await) {
@@ -36,23 +38,21 @@ impl ChainPool {
 }
 
 #[derive(Deserialize)]
-struct Sighting {
+struct Title {
     hash: B256,
 }
 
-async fn known(endpoint: &Endpoint, hashes: &[B256], limit: usize) -> Result<Vec<bool>, CallError> {
-    let mut known = Vec::with_capacity(hashes.len());
-    for hashes in hashes.chunks(limit) {
-        let call = |hash: &B256| Call::new(Method::TransactionByHash, json!([hash]));
-        let calls: Vec<Call> = hashes.iter().map(call).collect();
-        for (answer, hash) in endpoint.rpc.batch(&calls).await.into_iter().zip(hashes) {
-            match read::<Sighting>(answer)? {
-                Some(sighting) if sighting.hash != *hash => {
-                    return Err(CallError::Garbled("another transaction than was asked for"));
-                }
-                sighting => known.push(sighting.is_some()),
-            }
+/// Asks for a transaction.
+pub(crate) fn known_call(hash: B256) -> Call {
+    Call::new(Method::TransactionByHash, json!([hash]))
+}
+
+/// Reads whether there is such a transaction. Another one is an error.
+pub(crate) fn read_known(answer: Answer, hash: B256) -> Result<bool, CallError> {
+    match read::<Title>(answer)? {
+        Some(title) if title.hash != hash => {
+            Err(CallError::Garbled("another transaction than was asked for"))
         }
+        title => Ok(title.is_some()),
     }
-    Ok(known)
 }

@@ -16,11 +16,15 @@
 //! | `target` | an endpoint's URL, and what of it may be shown |
 //! | `hints` | announcements of new heads |
 //! | `rpc` | questions and answers, over HTTP and WebSocket, with time limits |
+//! | `batches` | many questions of one kind |
 //! | `calls` | counting them |
-//! | `blocks`, `receipts` | what endpoints tell, checked |
+//! | `blocks`, `sighting`, `receipts` | what endpoints tell, checked |
+//! | `accounts` | what accounts have done and have |
 //! | `fees`, `estimate`, `send`, `known` | what is asked around a transaction |
 //! | `votes` | what the endpoints say about a block |
+//! | `report` | what each of them says of an account, for whoever looks for what is wrong |
 //! | `classify` | what nodes mean by what they say: the only place that reads error texts |
+//! | `wordings` | what they do say, word for word |
 //! | `signer` | keys in this process, in key files, and elsewhere |
 //!
 //! Nothing that an endpoint says is trusted: an answer that cannot be, or is not to the question,
@@ -31,7 +35,9 @@
 
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
+mod accounts;
 mod address;
+mod batches;
 mod blocks;
 mod calls;
 mod chains;
@@ -45,13 +51,17 @@ mod look;
 mod nonces;
 mod pool;
 mod receipts;
+mod report;
 mod rpc;
 mod send;
+mod sighting;
 mod signer;
 mod target;
 mod view;
 mod votes;
+mod wordings;
 
+pub use accounts::At;
 pub use address::{KeyError, address_of_key};
 pub use blocks::Block;
 pub use calls::CALL_METHODS;
@@ -62,9 +72,12 @@ pub use estimate::EstimateError;
 pub use nonces::{BlockTag, ChainError, NonceSource};
 pub use pool::ChainPool;
 pub use receipts::ReceiptAnswer;
+pub use report::EndpointReport;
 pub use send::{EndpointSaid, SendAnswer};
+pub use sighting::Sighting;
 pub use signer::{
     KeystoreError, LocalSigner, RemoteSigner, SignError, SignedTx, TxSigner, UnsignedTx,
 };
 pub use target::EndpointError;
 pub use view::View;
+pub use wordings::WORDINGS;

@@ -12,9 +12,10 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
+use stile_domain::Header;
 
-use crate::blocks::{Block, latest_call, read_block};
-use crate::endpoint::{Endpoint, Look};
+use crate::blocks::{With, latest_call, read_block};
+use crate::endpoint::{Endpoint, Extent, Look};
 use crate::pool::one;
 use crate::{ChainError, ChainPool, View};
 
@@ -64,18 +65,18 @@ impl ChainPool {
             self.judge(&found);
             let Some(place) = self.best_to_follow(leader) else { return Err(self.unreachable()) };
             let endpoint = &self.endpoints[place];
-            let block = match &found[place] {
-                Some(Ok(Look { block: Some(block), .. })) => Ok(block.clone()),
-                _ => newest_block(endpoint).await,
+            let header = match &found[place] {
+                Some(Ok(Look { header: Some(header), .. })) => Ok(*header),
+                _ => newest_header(endpoint).await,
             };
-            match block {
-                Ok(block) => {
+            match header {
+                Ok(header) => {
                     if place != leader {
                         let (chain, endpoint) = (self.chain().get(), endpoint.shown());
                         tracing::info!(chain, endpoint, "another endpoint is followed");
                         self.leader.store(place, Ordering::Relaxed);
                     }
-                    return Ok(View::new(self, Arc::clone(endpoint), block));
+                    return Ok(View::new(self, Arc::clone(endpoint), header));
                 }
                 Err(why) => {
                     endpoint.set_aside(why.clone());
@@ -121,9 +122,13 @@ impl ChainPool {
             // What an old look found is no longer true.
             let under_way = probes.0[place].take();
             let under_way = under_way.filter(|probe| probe.started.elapsed() < self.patience());
-            // Whoever is not in use has to show its newest block, not only to name it.
-            let with_block = place == leader || !endpoint.is_usable();
-            let mut probe = under_way.unwrap_or_else(|| Probe::start(place, endpoint, with_block));
+            let extent = match endpoint.is_usable() {
+                true if place != leader => Extent::Height,
+                // Whoever is followed, or not in use, has to show its newest block, not only to
+                // name it.
+                _ => Extent::Header,
+            };
+            let mut probe = under_way.unwrap_or_else(|| Probe::start(place, endpoint, extent));
             probe.is_awaited = nobody || endpoint.is_usable();
             awaited += usize::from(probe.is_awaited);
             running.push(probe);
@@ -154,9 +159,9 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    fn start(place: usize, endpoint: &Arc<Endpoint>, with_block: bool) -> Self {
+    fn start(place: usize, endpoint: &Arc<Endpoint>, extent: Extent) -> Self {
         let endpoint = Arc::clone(endpoint);
-        let look = async move { endpoint.look(with_block).await }.boxed();
+        let look = async move { endpoint.look(extent).await }.boxed();
         Self { place, started: Instant::now(), is_awaited: false, look }
     }
 }
@@ -171,13 +176,14 @@ impl Future for Probe {
 }
 
 /// The newest block, which must be as high as the endpoint claimed.
-async fn newest_block(endpoint: &Endpoint) -> Result<Block, String> {
-    let block = read_block(one(endpoint, &latest_call()).await).map_err(|e| e.to_string())?;
+async fn newest_header(endpoint: &Endpoint) -> Result<Header, String> {
+    let call = latest_call(With::Hashes);
+    let block = read_block(one(endpoint, &call).await).map_err(|e| e.to_string())?;
     let block = block.ok_or("has no block at all")?;
     match endpoint.head() {
         Some(claimed) if block.header.height.saturating_add(TOLERATED_LAG) < claimed => {
             Err(format!("claimed {claimed} blocks and has {}", block.header.height))
         }
-        _ => Ok(block),
+        _ => Ok(block.header),
     }
 }

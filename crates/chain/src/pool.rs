@@ -7,17 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use alloy::primitives::{Address, U256};
-use serde_json::json;
-use stile_domain::{ChainId, MAX_NONCE, Nonce};
+use stile_domain::ChainId;
 use tokio::sync::Mutex;
 
-use crate::calls::Method;
 use crate::endpoint::Endpoint;
 use crate::hints::Hints;
 use crate::look::Probes;
-use crate::rpc::{Call, CallError, read_some};
-use crate::{BlockTag, ChainError, EndpointError, EndpointStatus, PoolOptions};
+use crate::rpc::{Call, CallError};
+use crate::{ChainError, EndpointError, EndpointStatus, PoolOptions};
 
 /// How long the findings of a look are good for callers who do not look themselves.
 const LOOK_LIFETIME: Duration = Duration::from_secs(5);
@@ -65,28 +62,6 @@ impl ChainPool {
         self.chain
     }
 
-    /// How many transactions an account has made.
-    pub async fn transaction_count(
-        &self,
-        account: Address,
-        at: BlockTag,
-    ) -> Result<Nonce, ChainError> {
-        let tag = match at {
-            BlockTag::Latest => "latest",
-            BlockTag::Pending => "pending",
-        };
-        let call = Call::new(Method::TransactionCount, json!([account, tag]));
-        self.first_answer(|endpoint| {
-            let call = &call;
-            async move {
-                let count = read_some::<U256>(one(&endpoint, call).await)?;
-                let count = u64::try_from(count).ok().filter(|count| *count <= MAX_NONCE);
-                count.ok_or(CallError::Garbled("a transaction count that no account has"))
-            }
-        })
-        .await
-    }
-
     /// Returns when an endpoint has announced a new head since this last returned, or when
     /// [`PoolOptions::poll_interval`] has passed, whichever is first.
     pub async fn next_head(&self) {
@@ -96,6 +71,10 @@ impl ChainPool {
     /// For operators: how each endpoint is.
     pub fn endpoints(&self) -> Vec<EndpointStatus> {
         self.endpoints.iter().map(|endpoint| endpoint.status()).collect()
+    }
+
+    pub(crate) fn options(&self) -> PoolOptions {
+        self.options
     }
 
     pub(crate) fn batch_limit(&self) -> usize {

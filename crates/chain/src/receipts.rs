@@ -9,6 +9,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use stile_domain::Receipt;
 
+use crate::batches::ask_each;
 use crate::calls::Method;
 use crate::endpoint::Endpoint;
 use crate::rpc::{Answer, Call, CallError, read, read_some};
@@ -126,14 +127,8 @@ pub(crate) async fn receipts_by_hash(
     hashes: &[B256],
     limit: usize,
 ) -> Result<Vec<Receipt>, CallError> {
-    let mut receipts = Vec::with_capacity(hashes.len());
-    for hashes in hashes.chunks(limit) {
-        let calls: Vec<Call> = hashes.iter().map(|hash| receipt_call(*hash)).collect();
-        for (answer, hash) in endpoint.rpc.batch(&calls).await.into_iter().zip(hashes) {
-            receipts.extend(read_receipt(answer, *hash)?);
-        }
-    }
-    Ok(receipts)
+    let receipts = ask_each(endpoint, limit, hashes, receipt_call, read_receipt).await?;
+    Ok(receipts.into_iter().flatten().collect())
 }
 
 impl Told {

@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use alloy::primitives::B256;
+use alloy::primitives::{Address, B256};
 use serde_json::json;
-use stile_domain::{ChainId, Header, Heads, Receipt};
+use stile_domain::{ChainId, Header, Heads, Nonce, Receipt};
 
-use crate::blocks::{Block, at_call, hash_call, read_at, read_block, read_hash, tag_call};
+use crate::accounts::{At, count_call, read_count};
+use crate::batches::ask_each;
+use crate::blocks::{Block, With, at_call, hash_call, read_at, read_block, read_hash, tag_call};
 use crate::calls::Method;
 use crate::classify;
 use crate::endpoint::Endpoint;
@@ -18,22 +20,26 @@ use crate::receipts::{read_receipts, receipts_by_hash};
 use crate::rpc::{Call, CallError};
 use crate::{ChainError, ChainPool};
 
+/// How many whole blocks are asked for at once. A block of a busy chain can be megabytes long,
+/// and endpoints limit what they send in one answer.
+const WHOLE_BLOCKS: usize = 8;
+
 /// The chain as the followed endpoint sees it.
 #[derive(Debug, Clone)]
 pub struct View {
     chain: ChainId,
     batch_limit: usize,
     endpoint: Arc<Endpoint>,
-    head: Block,
+    head: Header,
 }
 
 impl View {
-    pub(crate) fn new(pool: &ChainPool, endpoint: Arc<Endpoint>, head: Block) -> Self {
+    pub(crate) fn new(pool: &ChainPool, endpoint: Arc<Endpoint>, head: Header) -> Self {
         Self { chain: pool.chain(), batch_limit: pool.batch_limit(), endpoint, head }
     }
 
-    /// The newest block.
-    pub fn head(&self) -> &Block {
+    /// The newest block's header. The block itself is asked for when it turns out to be new.
+    pub fn head(&self) -> &Header {
         &self.head
     }
 
@@ -44,24 +50,41 @@ impl View {
 
     /// The block at a height; `None` above the head.
     pub async fn block_at(&self, height: u64) -> Result<Option<Block>, ChainError> {
-        self.tell(read_at(one(&self.endpoint, &at_call(height)).await, height))
+        let call = at_call(height, With::Transactions);
+        self.tell(read_at(one(&self.endpoint, &call).await, height))
     }
 
     /// A block by its hash, canonical or not; `None` if the endpoint does not have it.
     pub async fn block(&self, hash: B256) -> Result<Option<Block>, ChainError> {
-        self.tell(read_hash(one(&self.endpoint, &hash_call(hash)).await, hash))
+        let call = hash_call(hash, With::Transactions);
+        self.tell(read_hash(one(&self.endpoint, &call).await, hash))
     }
 
     /// The blocks at these heights, in the same order.
     pub async fn blocks(&self, heights: &[u64]) -> Result<Vec<Option<Block>>, ChainError> {
-        let mut blocks = Vec::with_capacity(heights.len());
-        for heights in heights.chunks(self.batch_limit) {
-            let calls: Vec<Call> = heights.iter().map(|height| at_call(*height)).collect();
-            for (answer, height) in self.endpoint.rpc.batch(&calls).await.into_iter().zip(heights) {
-                blocks.push(self.tell(read_at(answer, *height))?);
-            }
-        }
-        Ok(blocks)
+        let call = |height| at_call(height, With::Transactions);
+        let limit = self.batch_limit.min(WHOLE_BLOCKS);
+        self.tell(ask_each(&self.endpoint, limit, heights, call, read_at).await)
+    }
+
+    /// The headers at these heights, in the same order: the same as [`View::blocks`] for whoever
+    /// does not need the transactions, and far less to send.
+    pub async fn headers(&self, heights: &[u64]) -> Result<Vec<Option<Header>>, ChainError> {
+        let call = |height| at_call(height, With::Hashes);
+        let read = |answer, height| Ok(read_at(answer, height)?.map(|block| block.header));
+        self.tell(ask_each(&self.endpoint, self.batch_limit, heights, call, read).await)
+    }
+
+    /// How many transactions an account had made by each of these heights, in the same order. Nodes
+    /// forget old states; if one of these is forgotten, there is no answer.
+    pub async fn counts_at(
+        &self,
+        account: Address,
+        heights: &[u64],
+    ) -> Result<Vec<Nonce>, ChainError> {
+        let call = |height| count_call(account, At::Height(height));
+        let read = |answer, _| read_count(answer);
+        self.tell(ask_each(&self.endpoint, self.batch_limit, heights, call, read).await)
     }
 
     /// The receipts of those of the transactions that are in this block, as far as the endpoint has
@@ -92,10 +115,10 @@ impl View {
     /// How far the chain has come. With `tags`, also which block it calls safe and finalized;
     /// `None` where it does not say, or says something that cannot be.
     pub async fn heads(&self, tags: bool) -> Heads {
-        let latest = self.head.header.height;
+        let latest = self.head.height;
         let mut heads = Heads { latest, safe: None, finalized: None };
         if tags {
-            let calls = [tag_call("safe"), tag_call("finalized")];
+            let calls = ["safe", "finalized"].map(|tag| tag_call(tag, With::Hashes));
             let mut answers = self.endpoint.rpc.batch(&calls).await.into_iter().map(|answer| {
                 let block = read_block(answer).ok().flatten()?;
                 Some(block.header.height).filter(|height| *height <= latest)

@@ -5,7 +5,7 @@ use futures::future::join_all;
 use stile_domain::Votes;
 
 use crate::ChainPool;
-use crate::blocks::{at_call, read_at};
+use crate::blocks::{With, at_call, read_at};
 use crate::endpoint::Endpoint;
 use crate::pool::one;
 
@@ -25,7 +25,7 @@ impl ChainPool {
 
 /// The hash of an endpoint's block at a height; `None` if it has none or does not answer.
 async fn hash_at(endpoint: &Endpoint, height: u64) -> Option<B256> {
-    match read_at(one(endpoint, &at_call(height)).await, height) {
+    match read_at(one(endpoint, &at_call(height, With::Hashes)).await, height) {
         Ok(block) => block.map(|block| block.header.hash),
         Err(error) => {
             endpoint.note(&error);

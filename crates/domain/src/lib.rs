@@ -7,11 +7,13 @@
 //! |---|---|
 //! | [`address`] | what text is a signer's address |
 //! | [`lane`] | what a lane is, and which worker it belongs to |
+//! | [`lane_event`] | what happens to lanes |
 //! | [`node`] | who a running process is |
 //! | [`lease`] | how long a lease may be trusted without asking the database |
 //! | [`hold`] | how a hold's status may change |
 //! | [`reuse`] | when a released nonce may be given out again |
 //! | [`plan`] | which nonces a batch of requests gets |
+//! | [`drift`] | how a lane stands to its chain |
 //! | [`tx`] | how a managed transaction's state may change |
 //! | [`payload`] | what a transaction is to do, and when two requests are the same |
 //! | [`fees`] | what it pays |
@@ -26,12 +28,14 @@
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod address;
+pub mod drift;
 pub mod fees;
 pub mod finality;
 pub mod headers;
 pub mod hold;
 pub mod key;
 pub mod lane;
+pub mod lane_event;
 pub mod lease;
 pub mod node;
 pub mod payload;
@@ -45,13 +49,15 @@ pub mod wei;
 
 pub use address::{AddressError, parse_address};
 pub use alloy_primitives::{Address, B256, Bytes, U256};
-pub use fees::{FeeQuote, Fees, gas_limit_for};
+pub use drift::{Drift, HeadOwner, drift, first_cursor};
+pub use fees::{FeeLimitReached, FeePolicy, FeeQuote, Fees, Market, gas_limit_for};
 pub use finality::{Finality, Heads, Votes};
 pub use headers::{Fit, Header, HeaderWindow};
 pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark};
 pub use jiff::Timestamp;
 pub use key::{KeyId, KeyName, KeyNameError};
 pub use lane::{ChainId, Lane, LaneError};
+pub use lane_event::LaneEventKind;
 pub use lease::LeaseTerms;
 pub use node::{Holder, Incarnation, NodeId};
 pub use payload::{Payload, PayloadError, request_hash};
@@ -61,8 +67,8 @@ pub use reuse::{Released, ReuseFate};
 pub use scope::{Operation, Scope, ScopeError, SignerScope};
 pub use token::{NotAToken, Token, TokenHash};
 pub use tx::{
-    EventKind, IllegalStep, Obstacle, Outcome, Standing, Step, SubState, Successor, TxId, TxState,
-    UnknownName,
+    AttemptKind, EventKind, IllegalStep, Obstacle, Outcome, Rival, Standing, Step, SubState,
+    Successor, TxId, TxState, UnknownName,
 };
 
 /// A transaction count of an account.

@@ -34,6 +34,13 @@ pub struct Payload {
     /// A transaction of the old kind, at this price.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "wei::optional")]
     pub gas_price: Option<u128>,
+    /// The most that any attempt may offer for a unit of gas. Where it is left out, the stated price
+    /// is the limit, and where no price is stated, the chain's.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "wei::optional")]
+    pub fee_limit: Option<u128>,
+    /// Whether it is made anew, as another transaction, if somebody else's takes its nonce.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resend_if_replaced: bool,
 }
 
 /// A payload that no chain would take.
@@ -47,6 +54,17 @@ pub struct PayloadError {
 }
 
 impl Payload {
+    /// The price that the caller states, the most it is ready to pay for a unit of gas.
+    pub fn stated_price(&self) -> Option<u128> {
+        self.gas_price.or(self.max_fee_per_gas)
+    }
+
+    /// The most that an attempt may offer that the caller has not asked for by itself: what the
+    /// caller says, within what is allowed on the chain.
+    pub fn limit(&self, on_chain: u128) -> u128 {
+        self.fee_limit.or(self.stated_price()).map_or(on_chain, |limit| limit.min(on_chain))
+    }
+
     /// Whether it makes sense at all.
     pub fn check(&self) -> Result<(), PayloadError> {
         let error = |field, why: &str| Err(PayloadError { field, why: why.to_owned() });
@@ -67,6 +85,11 @@ impl Payload {
             && tip > max
         {
             return error("maxPriorityFeePerGas", "must not be above maxFeePerGas");
+        }
+        if let (Some(limit), Some(price)) = (self.fee_limit, self.stated_price())
+            && limit < price
+        {
+            return error("feeLimit", "must not be below maxFeePerGas or gasPrice");
         }
         Ok(())
     }
@@ -97,6 +120,14 @@ mod tests {
     }
 
     #[test]
+    fn the_stated_price_is_the_limit_unless_another_is_given() {
+        assert_eq!(transfer().limit(100), 100);
+        assert_eq!(Payload { gas_price: Some(7), ..transfer() }.limit(100), 7);
+        let given = Payload { max_fee_per_gas: Some(7), fee_limit: Some(9), ..transfer() };
+        assert_eq!((given.limit(100), given.limit(8)), (9, 8));
+    }
+
+    #[test]
     fn absurd_prices_can_be_hashed_and_read_back() {
         let payload = Payload { max_fee_per_gas: Some(u128::MAX), ..transfer() };
         assert_ne!(request_hash(&payload, None), request_hash(&transfer(), None));
@@ -114,6 +145,8 @@ mod tests {
         let tip =
             Payload { max_fee_per_gas: Some(1), max_priority_fee_per_gas: Some(2), ..transfer() };
         assert_eq!(field(tip), "maxPriorityFeePerGas");
+        let limit = Payload { gas_price: Some(2), fee_limit: Some(1), ..transfer() };
+        assert_eq!(field(limit), "feeLimit");
         assert_eq!(field(Payload { data: vec![0; DATA_LIMIT + 1].into(), ..transfer() }), "data");
         assert_eq!(transfer().check(), Ok(()));
     }

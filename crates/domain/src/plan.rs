@@ -58,6 +58,11 @@ impl Planner {
         self.reusable.len() + self.kept.len()
     }
 
+    /// The released nonces that only transactions of Stile's own may have.
+    pub fn kept(&self) -> impl Iterator<Item = Released> + '_ {
+        self.kept.iter().map(|(nonce, hold)| Released { nonce: *nonce, hold: *hold })
+    }
+
     /// Replaces what may be given out again, to anybody and to transactions of Stile's own. What is
     /// at or above the cursor cannot have been given out before and is ignored.
     pub fn offer(

@@ -3,7 +3,7 @@
 use crate::{HoldId, Nonce};
 
 /// A nonce that its caller gave back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Released {
     /// The nonce.
     pub nonce: Nonce,

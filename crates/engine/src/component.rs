@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use serde_json::json;
 use stile_domain::{B256, Hold, HoldId, Lane, Nonce};
 use stile_store::{AllocationKey, HoldFilter, HoldPage, LaneView, Mark, MarkVerdict};
 use tokio::sync::oneshot;
@@ -115,12 +116,7 @@ impl NonceComponent {
 
     /// Stops a lane from giving out nonces until it is resumed. `false`: nobody ever took it.
     pub async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, NonceError> {
-        Ok(self.core.store.pause(lane, reason).await?)
-    }
-
-    /// Ends a pause. `false`: nobody ever took the lane.
-    pub async fn resume(&self, lane: Lane) -> Result<bool, NonceError> {
-        Ok(self.core.store.resume(lane).await?)
+        Ok(self.core.store.pause(&self.core.holder.node, lane, reason, &json!({})).await?)
     }
 
     /// Lanes as the database has them; `None` for one that nobody ever took.

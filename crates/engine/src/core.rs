@@ -16,6 +16,7 @@ use crate::lanes::{Lanes, Slot};
 use crate::metrics;
 use crate::orphans::Orphans;
 use crate::settings::{ChainQuery, Settings};
+use crate::signing::Signing;
 use crate::tx;
 
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct Core {
     pub(crate) orphans: Orphans,
     /// Work that must be finished before the process may end, whoever has stopped waiting for it.
     pub(crate) tasks: TaskTracker,
+    /// Which signers give no signatures.
+    pub(crate) signing: Signing,
     /// Who signs for which account.
     pub(crate) signers: HashMap<Address, Arc<dyn TxSigner>>,
     /// The chains that transactions go to, and what is open on them.

@@ -9,7 +9,9 @@
 //!
 //!  beside it, for every lane this node holds:
 //!    keeper   renews leases, takes over expired lanes, gives all back at the end
-//!    sweeper  ends holds that ran out, asks the chain about silent ones, offers released nonces
+//!    sweeper  ends holds that ran out, asks the chain about silent ones, offers released nonces,
+//!             fills gaps that nobody takes
+//!    reconcile compares each lane with its chain
 //!
 //!  and for every lane there is:
 //!    retention removes what is over and was kept long enough
@@ -26,12 +28,16 @@
 //! | `queue` | the workers of worker-queue mode |
 //! | `allocate` | plan, commit, answer |
 //! | `park` | calls that wait for the chain |
+//! | `signing` | which signers give no signatures |
 //! | `start` | a new lane's first cursor |
 //! | `mark` | callers' marks |
 //! | `lanes` | what a node remembers of its lanes |
 //! | `keeper` | leases |
 //! | `sweeper` | holds that nobody settles |
 //! | `retention` | removing what is over |
+//! | [`fill`] | gaps that nobody else will close |
+//! | [`reconcile`] | each lane, compared with its chain |
+//! | [`care`] | why a lane does not move, and mending it |
 //! | `offers` | released nonces, on their way back to callers |
 //! | `orphans` | holds whose caller never heard of them |
 //! | `metrics` | names and labels |
@@ -43,10 +49,12 @@
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 mod allocate;
+pub mod care;
 pub mod component;
 mod core;
 mod dispatch;
 pub mod error;
+pub mod fill;
 mod keeper;
 mod lanes;
 mod mark;
@@ -56,19 +64,27 @@ mod offers;
 mod orphans;
 mod park;
 mod queue;
+pub mod reconcile;
 mod retention;
 pub mod settings;
+mod signing;
 mod start;
 mod sweeper;
 pub mod tx;
 pub mod with_nonce;
 
+pub use care::{
+    CareError, Diagnosis, Finding, LaneCare, LaneFacts, Remedy, Repair, RepairStep, Resumption,
+    Severity,
+};
 pub use component::NonceComponent;
 pub use error::NonceError;
 pub use node::Node;
+pub use reconcile::Mismatch;
 pub use settings::{ChainQuery, Mode, QueueSettings, RejectPolicy, Retention, Settings};
 pub use tx::component::{Accepted, Confirmations, Transactions, TxRequest};
 pub use tx::confirmations::BlockRef;
 pub use tx::error::TxError;
-pub use tx::settings::{Managed, TxSettings};
+pub use tx::settings::{Managed, OutsideUse, TxSettings};
+pub use tx::wishes::{Cancelled, ReplaceError};
 pub use with_nonce::{HandlerError, Sent, WithNonceError};

@@ -1,13 +1,13 @@
 //! Names and labels of the metrics, in one place.
 //!
-//! No metric carries a signer: thousands of them would drown a Prometheus, and not every operator
-//! wants them there.
+//! Only what somebody has to act on names a signer: that it is paused or held up, and what its
+//! account has. Everything else is summed up, or thousands of signers would drown a Prometheus.
 
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 use std::time::Duration;
-use stile_domain::ChainId;
+use stile_domain::{ChainId, Lane, U256};
 
 /// Every metric: name, kind and what it counts. The reference page is made from it.
 pub const METRICS: &[(&str, Kind, &str)] = &[
@@ -112,6 +112,39 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         "Removed because it was over and kept long enough, by what: tx (with its attempts and history), hold",
     ),
     (SWEEP_SECONDS, Kind::Histogram, "Seconds one batch of removals took, by what: tx, hold"),
+    (
+        TX_BUMP,
+        Kind::Counter,
+        "New attempts in place of old ones, by cause: underpriced, not-mined, speed-up, cancel, give-up",
+    ),
+    (FEE_LIMIT, Kind::Counter, "Attempts not made because they would offer more than is allowed"),
+    (
+        TX_SUPERSEDED,
+        Kind::Counter,
+        "Transactions that failed because another one is final at their nonce, by whose it is: cancel, give-up, outsider",
+    ),
+    (
+        MISMATCH,
+        Kind::Counter,
+        "Times a lane was found out of step with its chain, by kind: outside_use, chain_reset, gap, suspect_hold, silent_hold",
+    ),
+    (GAPS_FILLED, Kind::Counter, "Empty transactions made for nonces that nobody would use"),
+    (LANE_PAUSED, Kind::Gauge, "1 while a lane of this node is paused, by chain and signer"),
+    (
+        LANE_GAP,
+        Kind::Gauge,
+        "Seconds since a lane of this node waits for a nonce that Stile will not send or a caller does not, by chain and signer; 0 if it does not",
+    ),
+    (
+        BALANCE,
+        Kind::Gauge,
+        "What an account of this node's lanes has, in ether, by chain and signer",
+    ),
+    (
+        RUNWAY,
+        Kind::Gauge,
+        "For how many more transactions that is enough, at what the last ones cost, by chain and signer",
+    ),
 ];
 
 /// What kind of metric it is.
@@ -165,6 +198,15 @@ const CHAIN_CALLS: &str = "stile_chain_calls_total";
 const CHAIN_CALL_SECONDS: &str = "stile_chain_call_seconds";
 const SWEPT: &str = "stile_retention_removed_total";
 const SWEEP_SECONDS: &str = "stile_retention_batch_seconds";
+const TX_BUMP: &str = "stile_tx_bump_total";
+const FEE_LIMIT: &str = "stile_fee_limit_reached_total";
+const TX_SUPERSEDED: &str = "stile_tx_superseded_total";
+const MISMATCH: &str = "stile_reconcile_mismatch_total";
+const GAPS_FILLED: &str = "stile_gaps_filled_total";
+const LANE_PAUSED: &str = "stile_lane_paused";
+const LANE_GAP: &str = "stile_lane_gap_seconds";
+const BALANCE: &str = "stile_signer_balance_ether";
+const RUNWAY: &str = "stile_signer_runway_transactions";
 
 /// The histograms of how long transactions take: seconds to hours, not fractions of a second.
 pub const LIFETIMES: [&str; 3] = [TX_FIRST_SENT, TX_MINED, TX_FINAL];
@@ -207,6 +249,8 @@ pub fn describe() {
         DISPUTED,
         SIGN_ERRORS,
         SIGNED_IN_VAIN,
+        FEE_LIMIT,
+        GAPS_FILLED,
     ] {
         counter!(name).absolute(0);
     }
@@ -220,7 +264,10 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
     (
         FENCE_REJECT,
         "op",
-        &["allocate", "bind", "expire", "record", "release", "renew", "send", "settle", "start"],
+        &[
+            "allocate", "bind", "expire", "follow", "own_up", "record", "release", "renew", "send",
+            "settle", "start",
+        ],
     ),
     (HOLDS_EXPIRED, "became", &["suspect", "released"]),
     (ALLOCATE, "result", &["fresh", "reissued", "repeated", "refused"]),
@@ -236,8 +283,11 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
             "bind",
             "done_above",
             "expire",
+            "fill",
             "mark",
             "open_txs",
+            "outside_use",
+            "reconcile",
             "record",
             "release",
             "renew",
@@ -248,10 +298,16 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
             "start",
             "survey",
             "take_expired",
+            "tell_lane",
+            "txs",
             "txs_by_request",
             "waiting",
+            "wishes",
         ],
     ),
+    (TX_BUMP, "cause", &["underpriced", "not-mined", "speed-up", "cancel", "give-up"]),
+    (TX_SUPERSEDED, "by", &["cancel", "give-up", "outsider"]),
+    (MISMATCH, "kind", &["outside_use", "chain_reset", "gap", "suspect_hold", "silent_hold"]),
     (CHAIN_READS, "result", &["ok", "error"]),
     (TX_ACCEPT, "result", &["new", "repeated", "refused"]),
     (
@@ -419,10 +475,64 @@ pub(crate) fn swept(what: &'static str, count: u64, took: Duration) {
     histogram!(SWEEP_SECONDS, "what" => what).record(took);
 }
 
+pub(crate) fn replaced(cause: &'static str) {
+    counter!(TX_BUMP, "cause" => cause).increment(1);
+}
+
+pub(crate) fn fee_limit_reached() {
+    counter!(FEE_LIMIT).increment(1);
+}
+
+pub(crate) fn superseded(by: &'static str) {
+    counter!(TX_SUPERSEDED, "by" => by).increment(1);
+}
+
+pub(crate) fn mismatch(kind: &'static str) {
+    counter!(MISMATCH, "kind" => kind).increment(1);
+}
+
+pub(crate) fn gap_filled() {
+    counter!(GAPS_FILLED).increment(1);
+}
+
+pub(crate) fn lane_paused(lane: Lane, paused: bool) {
+    of_lane(LANE_PAUSED, lane, if paused { 1.0 } else { 0.0 });
+}
+
+pub(crate) fn gap_age(lane: Lane, age: Duration) {
+    of_lane(LANE_GAP, lane, age.as_secs_f64());
+}
+
+pub(crate) fn balance(lane: Lane, wei: U256) {
+    of_lane(BALANCE, lane, f64::from(wei) / 1e18);
+}
+
+/// For how many transactions a balance is enough; nothing is known of an account that has made none.
+pub(crate) fn runway(lane: Lane, balance: U256, usual_cost: Option<f64>) {
+    if let Some(cost) = usual_cost.filter(|cost| *cost > 0.0) {
+        of_lane(RUNWAY, lane, (f64::from(balance) / cost).floor());
+    }
+}
+
+/// Somebody else tells of the lane now, or nobody.
+pub(crate) fn lane_gone(lane: Lane) {
+    of_lane(LANE_PAUSED, lane, 0.0);
+    of_lane(LANE_GAP, lane, 0.0);
+    of_lane(BALANCE, lane, f64::NAN);
+    of_lane(RUNWAY, lane, f64::NAN);
+}
+
+fn of_lane(name: &'static str, lane: Lane, value: f64) {
+    let (chain, signer) = (lane.chain.to_string(), lane.signer.to_string());
+    gauge!(name, "chain" => chain, "signer" => signer).set(value);
+}
+
 /// The reference page of metrics.
 pub fn reference_markdown() -> String {
     let mut page = String::from(
-        "# Metrics\n\nServed at `/metrics` in Prometheus' text format. No metric carries a signer's address.\n\
+        "# Metrics\n\nServed at `/metrics` in Prometheus' text format. Only what somebody has to act on\n\
+         carries a signer's address: `stile_lane_paused`, `stile_lane_gap_seconds`, `stile_signer_balance_ether` and\n\
+         `stile_signer_runway_transactions`, of the lanes that the node holds.\n\
          Besides these, `stile_http_requests_total` (by method, route and status) and\n\
          `stile_http_request_seconds` (by route) count every request, and\n\
          `stile_api_key_reads_total` (by result) counts how often the API keys were read from the database.\n\n\

@@ -11,14 +11,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use crate::care::LaneCare;
 use crate::component::NonceComponent;
 use crate::core::Core;
 use crate::dispatch::Dispatch;
 use crate::keeper;
 use crate::lanes::Lanes;
 use crate::orphans::Orphans;
+use crate::reconcile;
 use crate::retention;
 use crate::settings::Settings;
+use crate::signing::Signing;
 use crate::sweeper;
 use crate::tx;
 use crate::tx::component::Transactions;
@@ -30,6 +33,7 @@ pub struct Node {
     core: Arc<Core>,
     component: NonceComponent,
     transactions: Transactions,
+    care: LaneCare,
 }
 
 impl Node {
@@ -61,6 +65,7 @@ impl Node {
         let (recorder, inbox) = tx::Recorder::new();
         let window = settings.tx.reorg_window as usize;
         let core = Arc::new(Core {
+            signing: Signing::default(),
             signers: managed.signers,
             tracks: tx::Tracks::new(&managed.chains, window),
             recorder,
@@ -81,9 +86,11 @@ impl Node {
         core.tasks.spawn(keeper::run(Arc::clone(&core)));
         core.tasks.spawn(sweeper::run(Arc::clone(&core)));
         core.tasks.spawn(retention::run(Arc::clone(&core)));
+        core.tasks.spawn(reconcile::run(Arc::clone(&core)));
         let component = NonceComponent::new(Arc::clone(&core), Arc::clone(&dispatch));
         let transactions = Transactions::new(Arc::clone(&core), dispatch);
-        Ok(Self { core, component, transactions })
+        let care = LaneCare::new(Arc::clone(&core));
+        Ok(Self { core, component, transactions, care })
     }
 
     /// The component that this node serves.
@@ -94,6 +101,11 @@ impl Node {
     /// The managed transactions of this node.
     pub fn transactions(&self) -> &Transactions {
         &self.transactions
+    }
+
+    /// Why lanes do not move, and mending them.
+    pub fn lanes(&self) -> &LaneCare {
+        &self.care
     }
 
     /// The store, for what is not the engine's business: API keys.

@@ -15,6 +15,7 @@ use stile_store::{Claim, LaneSurvey, Refusal};
 use tracing::{info, warn};
 
 use crate::core::Core;
+use crate::fill::{self, Gaps};
 use crate::lanes::Slot;
 use crate::metrics;
 
@@ -34,11 +35,15 @@ struct Asked {
 pub(crate) async fn run(core: Arc<Core>) {
     let mut ticks = tokio::time::interval(core.settings.sweep_interval());
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut asked = HashMap::new();
+    let (mut asked, mut gaps) = (HashMap::new(), Gaps::default());
     loop {
         tokio::select! {
             () = core.stopping.cancelled() => return,
-            _ = ticks.tick() => sweep(&core, &mut asked).await,
+            _ = ticks.tick() => {}
+        }
+        sweep(&core, &mut asked).await;
+        for (slot, _) in core.lanes.held() {
+            fill::look(&core, &slot, &mut gaps).await;
         }
     }
 }

@@ -61,8 +61,10 @@ pub(crate) type Shared = Arc<Served>;
     ),
     // What is only referred to by name, or by parameters, is not found by itself.
     components(schemas(
-        schema::Limit, schema::SeenBlock, schema::StreamPosition, events::StreamEvent,
-        nonces::AllocateBody, signers::ResumeBody,
+        schema::Limit, schema::SeenBlock, schema::StreamPosition, events::TxStreamEvent,
+        signers::history::SignerEventView, nonces::AllocateBody, signers::care::RepairBody,
+        signers::care::ResumeBody, signers::care::ReconcileBody, tx::replace::CancelBody,
+        tx::replace::SpeedUpBody,
     ))
 )]
 struct Document;
@@ -80,6 +82,8 @@ fn api() -> OpenApiRouter<Shared> {
         .merge(batch)
         .routes(routes!(tx::read::by_request))
         .routes(routes!(tx::read::get))
+        .routes(routes!(tx::replace::cancel))
+        .routes(routes!(tx::replace::speed_up))
         .routes(routes!(tx::story::history))
         .routes(routes!(tx::story::attempts))
         .routes(routes!(tx::story::confirmations))
@@ -91,7 +95,11 @@ fn api() -> OpenApiRouter<Shared> {
         .routes(routes!(signers::list))
         .routes(routes!(signers::show))
         .routes(routes!(signers::pause))
-        .routes(routes!(signers::resume))
+        .routes(routes!(signers::history::history))
+        .routes(routes!(signers::care::doctor))
+        .routes(routes!(signers::care::repair))
+        .routes(routes!(signers::care::resume))
+        .routes(routes!(signers::care::reconcile))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
         .routes(routes!(health::live))

@@ -74,6 +74,14 @@ codes! {
         "Nothing was taken. The detail is the chain node's word, often that the account cannot pay. To send it all the same, give payload.gasLimit.";
     RequestIdReused "request-id-reused" UNPROCESSABLE_ENTITY "The request id belongs to a different request"
         "txId is the transaction that has it. Use a fresh requestId for a new transaction, and the same body to ask for the same one again.";
+    NoNonceYet "no-nonce-yet" CONFLICT "The transaction has no nonce yet, so there is nothing to speed up"
+        "It waits for its turn. GET /api/v1/signers/{signer}/doctor says what holds its signer up.";
+    TooLate "too-late" CONFLICT "The transaction is in a block already, or it is done"
+        "GET /api/v1/tx/{txId} says what became of it.";
+    FeeLimit "fee-limit" UNPROCESSABLE_ENTITY "The fees are above what is allowed"
+        "The detail names the limit, max_fee_gwei of the [[chain]]. Offer less, or have whoever runs the server raise it.";
+    FeeTooLow "fee-too-low" UNPROCESSABLE_ENTITY "The fees are too low to replace what was sent before"
+        "The detail names the least. Leave the fees out to have the policy choose them.";
     LaneNotStarted "lane-not-started" CONFLICT "Nobody has used this signer yet"
         "A lane exists from its first allocation on.";
     HoldNotFound "hold-not-found" NOT_FOUND "There is no such hold"
@@ -83,7 +91,7 @@ codes! {
     HoldSuperseded "hold-superseded" CONFLICT "The nonce was released and given to another caller since"
         "Do not send with this nonce. If it was sent after all, tell an operator: two transactions compete for it.";
     LanePaused "lane-paused" CONFLICT "The lane is paused"
-        "An operator resumes it: POST /api/v1/signers/{signer}/resume.";
+        "GET /api/v1/signers/{signer}/doctor says why. An operator resumes it: POST /api/v1/signers/{signer}/resume.";
     NotHolder "not-holder" CONFLICT "Another node holds this lane"
         "Repeat the call at the URL in Stile-Owner-Url, or here after Retry-After.";
     Fenced "fenced" CONFLICT "Another node took the lane in the middle of the call; nothing was written"
@@ -92,7 +100,7 @@ codes! {
         "Come back after Retry-After. If it persists, raise nonce.worker_queue_capacity or spread the load over signers.";
     StoreUnavailable "store-unavailable" SERVICE_UNAVAILABLE "The database does not answer"
         "Come back after Retry-After; send an Idempotency-Key to get the same answer if the call did go through.";
-    ChainUnavailable "chain-unavailable" SERVICE_UNAVAILABLE "The chain does not say where this new lane starts"
+    ChainUnavailable "chain-unavailable" SERVICE_UNAVAILABLE "The chain does not answer"
         "Check [[chain]] endpoints. Lanes that were used before go on without the chain.";
     ShuttingDown "shutting-down" SERVICE_UNAVAILABLE "This node is stopping"
         "Repeat the call at another node, or here after Retry-After.";

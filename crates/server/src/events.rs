@@ -1,4 +1,4 @@
-//! Everything that happens to transactions, as it happens (server-sent events).
+//! Everything that happens to transactions and signers, as it happens (server-sent events).
 //!
 //! Every event has its place in the stream as its `id`; a client that comes back with the last one
 //! it got (`Last-Event-ID`) has missed nothing. A client that reads slowly only holds up itself:
@@ -14,7 +14,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::Stream;
 use serde::{Deserialize, Serialize};
 use stile_domain::{Address, ChainId, TxId};
-use stile_store::{StreamPosition, TxEvent};
+use stile_store::{StreamEvent, StreamPosition, TxEvent};
 use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema, openapi};
 use uuid::Uuid;
@@ -25,6 +25,7 @@ use crate::extract;
 use crate::nonces::{self, Number, TENANT};
 use crate::problem::{Problem, Problems};
 use crate::schema;
+use crate::signers::history::SignerEventView;
 use crate::tx::read::tx_id;
 use crate::tx::story::EventView;
 
@@ -52,7 +53,7 @@ pub(crate) struct EventsQuery {
     /// Only this chain's.
     #[param(value_type = Option<schema::ChainId>)]
     chain_id: Option<Number>,
-    /// Only this transaction's.
+    /// Only this transaction's, and nothing of its signer's.
     #[param(value_type = Option<Uuid>)]
     tx_id: Option<String>,
 }
@@ -61,7 +62,7 @@ pub(crate) struct EventsQuery {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = StreamEvent)]
-pub(crate) struct StreamEvent {
+pub(crate) struct TxStreamEvent {
     /// Which transaction.
     tx_id: Uuid,
     /// Its chain.
@@ -72,6 +73,17 @@ pub(crate) struct StreamEvent {
     signer: String,
     #[serde(flatten)]
     event: EventView,
+}
+
+impl From<TxEvent> for TxStreamEvent {
+    fn from(event: TxEvent) -> Self {
+        Self {
+            tx_id: event.tx.0,
+            chain_id: event.lane.chain.get(),
+            signer: event.lane.signer.to_string(),
+            event: event.into(),
+        }
+    }
 }
 
 /// Where a client was cut off.
@@ -91,18 +103,21 @@ struct StreamFrame {
     /// Its place in the stream.
     #[schema(value_type = schema::StreamPosition)]
     id: (),
-    /// Always `tx`.
-    #[schema(value_type = String, pattern = "^tx$", example = "tx")]
+    /// What it is about: a transaction (`tx`) or a signer (`signer`).
+    #[schema(value_type = String, pattern = "^(tx|signer)$", example = "tx")]
     event: (),
     #[schema(schema_with = event_data)]
     data: (),
 }
 
 fn event_data() -> openapi::schema::Object {
+    let either = openapi::schema::AnyOfBuilder::new()
+        .item(openapi::Ref::from_schema_name("StreamEvent"))
+        .item(openapi::Ref::from_schema_name("SignerEvent"));
     openapi::ObjectBuilder::new()
         .schema_type(openapi::schema::Type::String)
         .content_media_type("application/json")
-        .content_schema(Some(openapi::Ref::from_schema_name("StreamEvent")))
+        .content_schema(Some(either))
         .description(Some("What happened, as JSON."))
         .build()
 }
@@ -115,17 +130,22 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn includes(&self, event: &TxEvent) -> bool {
-        self.signer.is_none_or(|signer| event.lane.signer == signer)
-            && self.chain.is_none_or(|chain| event.lane.chain == chain)
-            && self.tx.is_none_or(|tx| event.tx == tx)
+    fn includes(&self, event: &StreamEvent) -> bool {
+        let (lane, tx) = match event {
+            StreamEvent::Tx(event) => (event.lane, Some(event.tx)),
+            StreamEvent::Lane(event) => (event.lane, None),
+        };
+        self.signer.is_none_or(|signer| lane.signer == signer)
+            && self.chain.is_none_or(|chain| lane.chain == chain)
+            && self.tx.is_none_or(|wanted| tx == Some(wanted))
     }
 }
 
-/// Follow everything that happens to transactions.
+/// Follow everything that happens to transactions and signers.
 ///
-/// Each event is named `tx`; its `id` is its place in the stream. To go on after a break, send the
-/// last `id` as the header `Last-Event-ID` (browsers do so by themselves) or as `after`.
+/// Each event is named `tx` or `signer`; its `id` is its place in the stream. To go on after a
+/// break, send the last `id` as the header `Last-Event-ID` (browsers do so by themselves) or as
+/// `after`.
 /// An `id` that comes without data says how far the stream has been read; only keys for all signers
 /// get it. A stream ends when its key is revoked or expires.
 #[utoipa::path(
@@ -215,7 +235,7 @@ impl Feed {
                 return tokio::time::sleep(PATIENCE).await;
             }
         };
-        let Some(last) = page.last().map(|event| event.position) else {
+        let Some(last) = page.last().map(StreamEvent::position) else {
             // Other nodes' entries come unannounced.
             let _ = tokio::time::timeout(POLL, self.written.changed()).await;
             return;
@@ -231,19 +251,20 @@ impl Feed {
         }
     }
 
-    fn take(&mut self, event: TxEvent) {
-        let visible = event.tenant == TENANT && self.app.directory.shows(&self.access, event.lane);
+    fn take(&mut self, event: StreamEvent) {
+        let ours = !matches!(&event, StreamEvent::Tx(event) if event.tenant != TENANT);
+        let visible = ours && self.app.directory.shows(&self.access, event.lane());
         if !visible || !self.wanted.includes(&event) {
             return;
         }
-        let id = event.position.to_string();
-        let data = StreamEvent {
-            tx_id: event.tx.0,
-            chain_id: event.lane.chain.get(),
-            signer: event.lane.signer.to_string(),
-            event: event.into(),
+        let frame = Event::default().id(event.position().to_string());
+        let frame = match event {
+            StreamEvent::Tx(event) => frame.event("tx").json_data(TxStreamEvent::from(event)),
+            StreamEvent::Lane(event) => {
+                frame.event("signer").json_data(SignerEventView::from(event))
+            }
         };
-        match Event::default().id(id).event("tx").json_data(data) {
+        match frame {
             Ok(event) => self.ready.push_back(event),
             Err(error) => tracing::error!(%error, "an event cannot be written as JSON"),
         }

@@ -9,9 +9,9 @@
 //! | `keys` | API keys: list, make, revoke |
 //! | [`directory`] | which lanes this server serves |
 //! | `nonces` | allocate and mark |
-//! | `tx` | managed transactions: take, show, list |
-//! | `events` | everything that happens to transactions, as it happens |
-//! | `signers` | lanes for people: list, show, pause, resume |
+//! | `tx` | managed transactions: take, show, list, withdraw, speed up |
+//! | `events` | everything that happens to transactions and lanes, as it happens |
+//! | `signers` | lanes for people: list, show, pause, and what to do when one does not move |
 //! | `health` | liveness, readiness, metrics |
 //! | `docs` | the API, to browse |
 //! | `page` | the page at `/` |

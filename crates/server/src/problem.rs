@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use stile_domain::PayloadError;
+use stile_domain::{PayloadError, TxId};
 use stile_engine::{NonceError, TxError};
 use stile_store::StoreError;
 use utoipa::openapi::{self, RefOr};
@@ -50,7 +50,7 @@ pub(crate) struct ProblemBody {
     /// The hold as it stands, where a mark contradicts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hold: Option<HoldView>,
-    /// The transaction that has the request id.
+    /// The transaction that has the request id, or that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     tx_id: Option<Uuid>,
     /// Why the contract would revert.
@@ -151,6 +151,12 @@ impl Problem {
         self
     }
 
+    /// Names the transaction that it is about.
+    pub(crate) fn about(mut self, tx: TxId) -> Self {
+        self.body.tx_id = Some(tx.0);
+        self
+    }
+
     /// The document alone.
     pub(crate) fn into_body(self) -> Box<ProblemBody> {
         self.body
@@ -182,9 +188,7 @@ impl From<TxError> for Problem {
             }
             TxError::EstimationFailed(_) => Self::new(Code::EstimationFailed, detail),
             TxError::RequestIdReused { tx } => {
-                let mut problem = Self::new(Code::RequestIdReused, detail);
-                problem.body.tx_id = Some(tx.id.0);
-                problem
+                Self::new(Code::RequestIdReused, detail).about(tx.id)
             }
             TxError::Lane(error) => error.into(),
         }

@@ -7,7 +7,10 @@
 
 use std::borrow::Cow;
 
-use stile_domain::{EventKind, HoldStatus, Operation, Outcome, SubState, TxState};
+use stile_domain::{
+    AttemptKind, EventKind, HoldStatus, LaneEventKind, MAX_NONCE, Operation, Outcome, SubState,
+    Successor, TxState,
+};
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
@@ -48,6 +51,8 @@ schemas! {
         amount("^(0x[0-9a-fA-F]{1,16}|[0-9]{1,20})$");
     Gas "An amount of gas below 2^63: a decimal or `0x` text, or a JSON integer."
         amount("^(0x[0-9a-fA-F]{1,16}|[0-9]{1,19})$").examples(["21000"]);
+    Nonce "A nonce."
+        whole(0, i64::try_from(MAX_NONCE).unwrap_or(i64::MAX)).examples([7]);
     RequestId "A caller's own name for a request: 1 to 255 visible ASCII characters."
         pattern("^[ -~]{1,255}$");
     Reason "Words for people: something to read, and no more than 1024 bytes of it in UTF-8."
@@ -78,6 +83,16 @@ schemas! {
         names(Outcome::ALL.iter().map(|outcome| outcome.name()));
     EventKindName "The kinds of entries in a transaction's history."
         names(EventKind::ALL.iter().map(|kind| kind.name()));
+    LaneEventKindName "The kinds of entries in a signer's history."
+        names(LaneEventKind::ALL.iter().map(|kind| kind.name()));
+    AttemptKindName "What an attempt is for."
+        names(AttemptKind::ALL.iter().map(|kind| kind.name()));
+    SuccessorName "Whose transaction took a nonce."
+        names(Successor::ALL.iter().map(|successor| successor.name()));
+    WishName "What a transaction's caller wants of it that has not been seen to yet."
+        names(["cancel", "speed-up"].into_iter());
+    SeverityName "How bad it is: `blocked` means that nothing moves until something is done."
+        names(["info", "warning", "blocked"].into_iter());
 }
 
 /// The header that names a call; `extract` reads it.

@@ -82,6 +82,8 @@ impl Server {
         }
         let (stop, upkeep) = (CancellationToken::new(), app.prometheus.clone());
         let (stopped, routes) = (stop.clone(), routes(app, guard.clone(), stop.clone()));
+        // Made once: a router as it is would be built anew for every connection, a megabyte each.
+        let routes = routes.into_make_service();
         let task = tokio::spawn(async move {
             let serving =
                 axum::serve(listener, routes).with_graceful_shutdown(stopped.cancelled_owned());

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use stile_chain::EndpointError;
 use stile_domain::{Lane, TxId};
-use stile_engine::{Node, NonceComponent, Transactions};
+use stile_engine::{LaneCare, Node, NonceComponent, Transactions};
 use stile_server::ListenError;
 use stile_store::{StoreError, Tx};
 
@@ -83,6 +83,11 @@ impl Stile {
     /// The transactions that this node signs and sends itself.
     pub fn transactions(&self) -> &Transactions {
         self.node.transactions()
+    }
+
+    /// Why lanes do not move, and mending them.
+    pub fn care(&self) -> &LaneCare {
+        self.node.lanes()
     }
 
     /// The lanes that this node signs and sends for: each signer on each chain, by chain and

@@ -50,17 +50,19 @@ pub use stile_chain::{
     RemoteSigner, SignError, SignedTx, TxSigner, UnsignedTx,
 };
 pub use stile_domain::{
-    Address, B256, Bytes, ChainId, EventKind, Fees, Finality, HeldExpiry, Hold, HoldId, HoldStatus,
-    Lane, LaneError, LeaseTerms, Nonce, Outcome, Payload, PayloadError, Receipt, Standing,
-    SubState, Timestamp, TxId, TxState, U256, parse_address,
+    Address, AttemptKind, B256, Bytes, ChainId, EventKind, FeeLimitReached, FeePolicy, FeeQuote,
+    Fees, Finality, HeldExpiry, Hold, HoldId, HoldStatus, Lane, LaneError, LaneEventKind,
+    LeaseTerms, Market, Nonce, Outcome, Payload, PayloadError, Receipt, Rival, Standing, SubState,
+    Successor, Timestamp, TxId, TxState, U256, parse_address,
 };
 pub use stile_engine::{
-    Accepted, BlockRef, ChainQuery, Confirmations, HandlerError, Mode, NonceComponent, NonceError,
-    QueueSettings, RejectPolicy, Retention, Sent, Settings, Transactions, TxError, TxRequest,
-    TxSettings, WithNonceError,
+    Accepted, BlockRef, Cancelled, CareError, ChainQuery, Confirmations, Diagnosis, Finding,
+    HandlerError, LaneCare, LaneFacts, Mismatch, Mode, NonceComponent, NonceError, OutsideUse,
+    QueueSettings, RejectPolicy, Remedy, Repair, RepairStep, ReplaceError, Resumption, Retention,
+    Sent, Settings, Severity, Transactions, TxError, TxRequest, TxSettings, WithNonceError,
 };
 pub use stile_server::ListenError;
 pub use stile_store::{
-    AllocationKey, Attempt, FencingToken, HoldFilter, HoldPage, LaneView, StoreError,
-    StreamPosition, Tx, TxEvent, TxFilter, TxPage,
+    AllocationKey, Attempt, FencingToken, HoldFilter, HoldPage, LaneEvent, LaneView, StoreError,
+    StreamEvent, StreamPosition, Tx, TxEvent, TxFilter, TxPage, Wish,
 };

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use stile_chain::{BlockTag, Chains, LocalSigner, PoolOptions, RemoteSigner, TxSigner};
 use stile_domain::{
-    Address, ChainId, Finality, HeldExpiry, Lane, LeaseTerms, NodeId, parse_address,
+    Address, ChainId, Finality, HeldExpiry, Lane, LeaseTerms, Market, NodeId, parse_address,
 };
 use stile_engine::{
-    ChainQuery, Managed, Mode, QueueSettings, RejectPolicy, Retention, Settings, TxSettings,
+    ChainQuery, Managed, Mode, OutsideUse, QueueSettings, RejectPolicy, Retention, Settings,
+    TxSettings,
 };
 use stile_server::Directory;
 use stile_store::OpenOptions;
@@ -57,8 +58,13 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
         ));
     }
     let poll_interval = config.confirmations.poll_interval.get();
-    let chains = Chains::new(chains, PoolOptions { poll_interval, ..PoolOptions::default() })
-        .map_err(|e| WiringError(format!("[[chain]] {e}")))?;
+    let options = PoolOptions {
+        poll_interval,
+        fee_percentile: config.tx.fees.percentile,
+        fee_blocks: config.tx.fees.blocks,
+        ..PoolOptions::default()
+    };
+    let chains = Chains::new(chains, options).map_err(|e| WiringError(format!("[[chain]] {e}")))?;
     Ok(Parts {
         settings: settings(config)?,
         store: open_options(config, true),
@@ -153,11 +159,24 @@ fn tx_settings(config: &Config) -> TxSettings {
         },
         resubmit_after: resubmit.enabled.then(|| resubmit.interval.get()),
         max_sends: resubmit.max_attempts,
+        bump_after: resubmit.enabled.then(|| resubmit.bump_after.get()),
+        fees: Arc::new(Market { bump_permille: (resubmit.bump_percent * 10.0).ceil() as u32 }),
+        fee_limits: config.chains.iter().filter_map(fee_limit).collect(),
+        outside_use: match config.lane.outside_use {
+            config::OutsideUse::Pause => OutsideUse::Pause,
+            config::OutsideUse::Follow => OutsideUse::Follow,
+        },
         stale_receipt: confirmations.stale_receipt_timeout.get(),
         receipt_workers: confirmations.receipt_workers,
         receipt_upon_entry: confirmations.fetch_receipt_upon_entry,
         reorg_window: confirmations.reorg_window,
     }
+}
+
+/// The most that an attempt may offer on a chain, in wei.
+fn fee_limit(chain: &config::Chain) -> Option<(ChainId, u128)> {
+    let wei = (chain.max_fee_gwei? * 1e9).round();
+    Some((ChainId::new(chain.id).ok()?, wei as u128))
 }
 
 /// The configured name, else host name and port.

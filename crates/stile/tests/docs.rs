@@ -5,9 +5,12 @@
 //! |---|---|
 //! | `pages` | generated pages, error codes, the README's example |
 //! | `edges` | which crate knows which, and what each does without |
+//! | `alerts` | the Prometheus alerts and their metrics |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
+#[path = "docs/alerts.rs"]
+mod alerts;
 #[path = "docs/edges.rs"]
 mod edges;
 #[path = "docs/pages.rs"]

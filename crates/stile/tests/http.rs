@@ -5,9 +5,11 @@
 //! | `bad` | a call that must be refused |
 //! | `bad_input` | every call refuses what it cannot use, says which field, and writes nothing |
 //! | `bad_tx` | the same for the calls about transactions |
+//! | `care` | what is done about a signer that does not move |
 //! | `holds` | allocate and mark |
 //! | `lanes` | pause, resume, lists and pages |
 //! | `operations` | health, metrics, the OpenAPI document |
+//! | `replace` | withdrawing transactions, and having them mined sooner |
 //! | `schemathesis` | answers are as the OpenAPI document says, whatever is asked |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -20,12 +22,16 @@ mod bad;
 mod bad_input;
 #[path = "http/bad_tx.rs"]
 mod bad_tx;
+#[path = "http/care.rs"]
+mod care;
 #[path = "http/holds.rs"]
 mod holds;
 #[path = "http/lanes.rs"]
 mod lanes;
 #[path = "http/operations.rs"]
 mod operations;
+#[path = "http/replace.rs"]
+mod replace;
 #[path = "http/schemathesis.rs"]
 mod schemathesis;
 

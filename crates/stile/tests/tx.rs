@@ -3,6 +3,7 @@
 //! | file | what is checked |
 //! |---|---|
 //! | `transfers` | a thousand at once, from one signer and from ten; contracts; calls that revert |
+//! | `cancel` | transactions withdrawn, with and without a nonce: who won |
 //! | `kills` | a node killed twenty times under load: what was answered is mined, once |
 //! | `lost_commits` | commits whose answer never comes |
 //! | `wire_log` | whatever is on the wire was on record before |
@@ -28,6 +29,8 @@ mod common;
 #[path = "tx/support/mod.rs"]
 mod support;
 
+#[path = "tx/cancel.rs"]
+mod cancel;
 #[path = "tx/constant_calls.rs"]
 mod constant_calls;
 #[path = "tx/idle.rs"]

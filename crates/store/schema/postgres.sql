@@ -46,9 +46,11 @@ CREATE TABLE attempt (
     last_sent_at timestamp with time zone,
     sends integer NOT NULL DEFAULT 0,
     said json,
+    kind text NOT NULL DEFAULT 'SEND'::text,
     CONSTRAINT attempt_pkey PRIMARY KEY (tx_id, number),
     CONSTRAINT attempt_gas_limit_check CHECK ((gas_limit >= 0)),
     CONSTRAINT attempt_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT attempt_kind_is_known CHECK ((kind = ANY (ARRAY['SEND'::text, 'BUMP'::text, 'CANCEL'::text, 'GIVE_UP'::text]))),
     CONSTRAINT attempt_number_check CHECK ((number > 0)),
     CONSTRAINT attempt_raw_check CHECK ((octet_length(raw) > 0))
 ) WITH (fillfactor=50);
@@ -88,6 +90,22 @@ CREATE TABLE lane (
     CONSTRAINT lane_paused_check CHECK ((paused <> ''::text)),
     CONSTRAINT lane_signer_check CHECK ((octet_length(signer) = 20))
 ) WITH (fillfactor=50);
+
+CREATE TABLE lane_event (
+    transaction bigint NOT NULL DEFAULT ((pg_current_xact_id())::text)::bigint,
+    entry bigint NOT NULL DEFAULT nextval('tx_event_entry_seq'::regclass),
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    kind text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    node_id text NOT NULL,
+    fencing_token bigint,
+    data json NOT NULL,
+    CONSTRAINT lane_event_pkey PRIMARY KEY (transaction, entry),
+    CONSTRAINT lane_event_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT lane_event_kind_check CHECK ((kind <> ''::text)),
+    CONSTRAINT lane_event_signer_check CHECK ((octet_length(signer) = 20))
+);
 
 CREATE TABLE nonce (
     chain_id bigint NOT NULL,
@@ -153,7 +171,12 @@ CREATE TABLE tx (
     last_receipt_check_at timestamp with time zone,
     confirmed_at timestamp with time zone,
     phase text NOT NULL GENERATED ALWAYS AS (CASE state WHEN 'CREATED'::text THEN 'WAITING'::text WHEN 'CONFIRMED'::text THEN 'DONE'::text WHEN 'FAILED'::text THEN 'DONE'::text ELSE 'OPEN'::text END) STORED,
-    done_block bigint GENERATED ALWAYS AS (CASE state WHEN 'CONFIRMED'::text THEN block_number ELSE NULL::bigint END) STORED,
+    rival json,
+    rival_block bigint,
+    wish json,
+    replaces uuid,
+    replaced_by uuid,
+    done_block bigint GENERATED ALWAYS AS (CASE state WHEN 'CONFIRMED'::text THEN block_number WHEN 'FAILED'::text THEN rival_block ELSE NULL::bigint END) STORED,
     CONSTRAINT tx_pkey PRIMARY KEY (tx_id),
     CONSTRAINT tx_block_hash_check CHECK ((octet_length(block_hash) = 32)),
     CONSTRAINT tx_block_number_check CHECK ((block_number >= 0)),
@@ -173,6 +196,8 @@ END),
     CONSTRAINT tx_receipt_is_whole CHECK ((((receipt IS NULL) = (block_number IS NULL)) AND ((receipt IS NULL) = (block_hash IS NULL)))),
     CONSTRAINT tx_request_hash_check CHECK ((octet_length(request_hash) = 32)),
     CONSTRAINT tx_request_id_check CHECK (((octet_length(request_id) >= 1) AND (octet_length(request_id) <= 255))),
+    CONSTRAINT tx_rival_block_check CHECK ((rival_block >= 0)),
+    CONSTRAINT tx_rival_is_whole CHECK (((rival IS NULL) = (rival_block IS NULL))),
     CONSTRAINT tx_signer_check CHECK ((octet_length(signer) = 20)),
     CONSTRAINT tx_state_check CHECK ((state = ANY (ARRAY['CREATED'::text, 'ALLOCATED'::text, 'SUBMITTED'::text, 'TRACKING'::text, 'CONFIRMED'::text, 'FAILED'::text]))),
     CONSTRAINT tx_sub_state_check CHECK ((sub_state = ANY (ARRAY['PENDING'::text, 'STALE'::text, 'UNDERPRICED'::text, 'INSUFFICIENT_FUNDS'::text, 'REORGED'::text, 'REVERTED'::text, 'CANCELLED'::text, 'REJECTED'::text, 'REPLACED_EXTERNALLY'::text, 'PAUSED'::text]))),
@@ -209,6 +234,8 @@ CREATE UNIQUE INDEX api_key_name ON public.api_key USING btree (name) WHERE (rev
 
 CREATE UNIQUE INDEX attempt_hash ON public.attempt USING btree (hash);
 
+CREATE INDEX lane_event_of_lane ON public.lane_event USING btree (chain_id, signer, transaction, entry);
+
 CREATE INDEX nonce_hold_over ON public.nonce USING btree (chain_id, signer, nonce) WHERE ((owner_kind = 'hold'::text) AND (status = 'CONSUMED'::text));
 
 CREATE INDEX nonce_open ON public.nonce USING btree (chain_id, signer, nonce) WHERE (status <> 'CONSUMED'::text);
@@ -221,15 +248,21 @@ CREATE INDEX tx_event_stream ON public.tx_event USING btree (transaction, entry)
 
 CREATE INDEX tx_failed ON public.tx USING btree (chain_id, signer, "position") WHERE ((phase = 'DONE'::text) AND (done_block IS NULL));
 
+CREATE INDEX tx_lost ON public.tx USING btree (chain_id, signer, "position") WHERE (rival_block IS NOT NULL);
+
 CREATE INDEX tx_of_lane ON public.tx USING btree (tenant, chain_id, signer, "position");
 
 CREATE INDEX tx_of_tenant ON public.tx USING btree (tenant, "position");
 
 CREATE UNIQUE INDEX tx_open ON public.tx USING btree (chain_id, signer, nonce) WHERE (phase = 'OPEN'::text);
 
+CREATE UNIQUE INDEX tx_replaces ON public.tx USING btree (replaces) WHERE (replaces IS NOT NULL);
+
 CREATE UNIQUE INDEX tx_request ON public.tx USING btree (tenant, chain_id, signer, request_id) WHERE (request_id IS NOT NULL);
 
 CREATE INDEX tx_waiting ON public.tx USING btree (chain_id, signer, "position") WHERE (phase = 'WAITING'::text);
+
+CREATE INDEX tx_wish ON public.tx USING btree (chain_id, signer) WHERE (wish IS NOT NULL);
 
 CREATE OR REPLACE FUNCTION public.api_key_refuse()
  RETURNS trigger
@@ -305,6 +338,8 @@ COMMENT ON table api_key IS 'Who may call, what for, and for which signers';
 COMMENT ON table attempt IS 'Every signed transaction, written before it is sent';
 
 COMMENT ON table lane IS 'Lease and cursor of each signer on each chain';
+
+COMMENT ON table lane_event IS 'What happened to each lane, in order';
 
 COMMENT ON table nonce IS 'Every nonce ever given out, and who has it';
 

@@ -39,7 +39,8 @@ CREATE TABLE attempt (
     created_at    INTEGER NOT NULL,
     last_sent_at  INTEGER,
     sends         INTEGER NOT NULL DEFAULT 0,
-    said          TEXT    CHECK (json_valid(said)),
+    said          TEXT    CHECK (json_valid(said)), kind TEXT NOT NULL DEFAULT 'SEND'
+    CHECK (kind IN ('SEND', 'BUMP', 'CANCEL', 'GIVE_UP')),
     PRIMARY KEY (tx_id, number)
 ) STRICT;
 
@@ -68,6 +69,17 @@ CREATE TABLE lane (
     paused            TEXT    CHECK (paused <> ''),
     PRIMARY KEY (chain_id, signer)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lane_event (
+    entry         INTEGER PRIMARY KEY,
+    chain_id      INTEGER NOT NULL CHECK (chain_id > 0),
+    signer        BLOB    NOT NULL CHECK (length(signer) = 20),
+    kind          TEXT    NOT NULL CHECK (kind <> ''),
+    at            INTEGER NOT NULL,
+    node_id       TEXT    NOT NULL,
+    fencing_token INTEGER,
+    data          TEXT    NOT NULL CHECK (json_valid(data))
+) STRICT;
 
 CREATE TABLE nonce (
     chain_id      INTEGER NOT NULL,
@@ -132,7 +144,9 @@ CREATE TABLE tx (
     last_submit_at        INTEGER,
     next_resubmit_at      INTEGER,
     last_receipt_check_at INTEGER,
-    confirmed_at          INTEGER,
+    confirmed_at          INTEGER, rival TEXT CHECK (json_valid(rival)), rival_block INTEGER
+    CHECK (rival_block >= 0) CHECK ((rival IS NULL) = (rival_block IS NULL)), wish TEXT CHECK (json_valid(wish)), replaces BLOB CHECK (length(replaces) = 16), replaced_by BLOB CHECK (length(replaced_by) = 16), done_block INTEGER GENERATED ALWAYS AS (CASE state
+    WHEN 'CONFIRMED' THEN block_number WHEN 'FAILED' THEN rival_block END) VIRTUAL,
     CONSTRAINT tx_nonce_fits_state CHECK (CASE state
         WHEN 'CREATED' THEN nonce IS NULL WHEN 'FAILED' THEN 1 ELSE nonce IS NOT NULL END),
     CONSTRAINT tx_mined_has_receipt CHECK (state NOT IN ('TRACKING', 'CONFIRMED')
@@ -164,13 +178,15 @@ CREATE INDEX allocation_key_nonce ON allocation_key (chain_id, signer, nonce);
 
 CREATE UNIQUE INDEX api_key_name ON api_key (name) WHERE revoked_at IS NULL;
 
+CREATE INDEX lane_event_of_lane ON lane_event (chain_id, signer, entry);
+
 CREATE INDEX nonce_hold_over ON nonce (chain_id, signer, nonce) WHERE owner_kind = 'hold' AND status = 'CONSUMED';
 
 CREATE INDEX nonce_open ON nonce (chain_id, signer, nonce) WHERE status <> 'CONSUMED';
 
 CREATE INDEX past_hold_released ON past_hold (released_at);
 
-CREATE INDEX tx_done ON tx (chain_id, signer, block_number) WHERE state = 'CONFIRMED';
+CREATE INDEX tx_done ON tx (chain_id, signer, done_block) WHERE done_block IS NOT NULL;
 
 CREATE INDEX tx_failed ON tx (chain_id, signer, position) WHERE state = 'FAILED';
 
@@ -181,9 +197,13 @@ CREATE INDEX tx_of_tenant ON tx (tenant, position);
 CREATE UNIQUE INDEX tx_open ON tx (chain_id, signer, nonce)
     WHERE state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING');
 
+CREATE UNIQUE INDEX tx_replaces ON tx (replaces) WHERE replaces IS NOT NULL;
+
 CREATE UNIQUE INDEX tx_request ON tx (tenant, chain_id, signer, request_id) WHERE request_id IS NOT NULL;
 
 CREATE INDEX tx_waiting ON tx (chain_id, signer, position) WHERE state = 'CREATED';
+
+CREATE INDEX tx_wish ON tx (chain_id, signer) WHERE wish IS NOT NULL;
 
 CREATE TRIGGER api_key_never_changes BEFORE UPDATE ON api_key
     WHEN NEW.hash <> OLD.hash OR NEW.operations <> OLD.operations OR NEW.signers IS NOT OLD.signers

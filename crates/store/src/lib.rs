@@ -49,6 +49,7 @@
 
 mod error;
 mod key_store;
+mod lane_entries;
 mod mark_rules;
 mod open;
 pub mod postgres;
@@ -66,12 +67,12 @@ pub use open::{OpenOptions, open};
 pub use store::Store;
 pub use tx_store::TxStore;
 pub use tx_types::{
-    Acceptance, Attempt, BindTx, Bindable, HeaderUpdate, LaneChanges, NewAttempt, NewEvent, NewTx,
-    OpenTx, Recorded, Sending, Set, StreamPosition, Tx, TxBinding, TxChange, TxEvent, TxFilter,
-    TxPage,
+    Acceptance, Attempt, BindTx, Bindable, HeaderUpdate, LaneChanges, LedgerOwner, NewAttempt,
+    NewEvent, NewTx, NonceOwner, OpenAttempt, OpenTx, Recorded, Sending, Set, StreamEvent,
+    StreamPosition, Tx, TxBinding, TxChange, TxEvent, TxFilter, TxPage, Wish, WishEnd, Withdrawal,
 };
 pub use types::{
     Acquisition, Advance, AllocationKey, Binding, Claim, FencingToken, HeldLane, HoldFilter,
-    HoldPage, LaneSurvey, LaneView, Mark, MarkOutcome, MarkVerdict, NewHold, Owner, Refusal,
-    Renewal, SchemaReport, Takeover,
+    HoldPage, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, MarkVerdict, NewHold,
+    NewLaneEvent, Owner, Realign, Refusal, Renewal, Resumed, SchemaReport, Takeover,
 };

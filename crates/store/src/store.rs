@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce};
 
 use crate::{
     Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, KeyStore,
-    LaneSurvey, LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, StoreError, TxStore,
+    LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal,
+    Resumed, SchemaReport, StoreError, StreamPosition, TxStore,
 };
 
 /// The durable truth about lanes, nonces and holds.
@@ -62,9 +63,31 @@ pub trait Store: TxStore + KeyStore {
 
     // --- the holder's writes, each of them fenced ----------------------------------------------
 
-    /// Sets the cursor of a lane that has none yet. Answers where the cursor stands.
+    /// Moves a lane's cursor forward past nonces that somebody else has used, with an entry in the
+    /// lane's history. [`Refusal::CursorMoved`] if it does not stand where the plan says.
+    async fn follow_chain(
+        &self,
+        claim: &Claim,
+        realign: Realign,
+        event: &NewLaneEvent,
+        lease: Duration,
+    ) -> Result<Result<(), Refusal>, StoreError>;
+
+    /// Takes note of nonces below the cursor that nobody has, as if they had been given back: so
+    /// they can be filled. Those that somebody has are left alone. Answers with what is new.
+    async fn own_up(
+        &self,
+        claim: &Claim,
+        nonces: &[Nonce],
+        reason: &str,
+        lease: Duration,
+    ) -> Result<Result<Vec<Hold>, Refusal>, StoreError>;
+
+    /// Sets the cursor of a lane that has none yet, with the first entry of the lane's history.
+    /// Answers where the cursor stands.
     async fn start_cursor(
         &self,
+        node: &NodeId,
         claim: &Claim,
         at: Nonce,
         lease: Duration,
@@ -99,11 +122,34 @@ pub trait Store: TxStore + KeyStore {
     /// Marks holds by their callers' word.
     async fn mark(&self, marks: &[Mark]) -> Result<Vec<MarkOutcome>, StoreError>;
 
-    /// Pauses a lane and raises its token, so that plans in memory die. `false`: no such lane.
-    async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, StoreError>;
+    /// Pauses a lane and raises its token, so that plans in memory die; with an entry in the lane's
+    /// history. A lane that is paused already keeps its first reason and its token, and nothing is
+    /// written. `false`: no such lane.
+    async fn pause(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        reason: &str,
+        data: &serde_json::Value,
+    ) -> Result<bool, StoreError>;
 
-    /// Ends a pause and raises the token. `false`: no such lane.
-    async fn resume(&self, lane: Lane) -> Result<bool, StoreError>;
+    /// Ends a pause and raises the token, with the cursor where it should be and an entry in the
+    /// lane's history.
+    async fn resume(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        realign: Option<Realign>,
+        data: &serde_json::Value,
+    ) -> Result<Resumed, StoreError>;
+
+    /// Adds to a lane's history what needs no lease to be known.
+    async fn tell_lane(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        event: &NewLaneEvent,
+    ) -> Result<(), StoreError>;
 
     /// Removes holds of a lane that are over, at most `limit`, with their idempotency keys; answers
     /// with how many. Any node may. Over are those that have been `CONSUMED` for at least `kept` and
@@ -146,6 +192,14 @@ pub trait Store: TxStore + KeyStore {
 
     /// Lanes for people; `None` for a lane nobody ever took.
     async fn lanes(&self, lanes: &[Lane]) -> Result<Vec<Option<LaneView>>, StoreError>;
+
+    /// A lane's history, newest first, at most `limit` entries from before a place in the stream.
+    async fn lane_history(
+        &self,
+        lane: Lane,
+        before: Option<StreamPosition>,
+        limit: u32,
+    ) -> Result<Vec<LaneEvent>, StoreError>;
 
     /// A page of holds.
     async fn holds(&self, filter: HoldFilter) -> Result<HoldPage, StoreError>;

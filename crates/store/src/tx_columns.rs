@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use stile_domain::{Fees, Finality, Nonce, Standing, Step, Timestamp, TxId};
 
-use crate::{BindTx, Bindable, NewAttempt, NewTx, StoreError, Tx, TxBinding};
+use crate::{BindTx, Bindable, NewAttempt, NewTx, StoreError, Tx, TxBinding, Withdrawal};
 
 /// Finality as a word, or a number of confirmations.
 pub(crate) fn finality_text(finality: Finality) -> String {
@@ -48,6 +48,22 @@ pub(crate) fn bound_standing() -> Result<Standing, StoreError> {
     Standing::CREATED.after(Step::Bound).map_err(|e| StoreError::Internal(e.to_string()))
 }
 
+/// Where a transaction stands once it was withdrawn before it had a nonce.
+pub(crate) fn withdrawn_standing() -> Result<Standing, StoreError> {
+    Standing::CREATED.after(Step::Withdrawn).map_err(|e| StoreError::Internal(e.to_string()))
+}
+
+/// The answer about a transaction that could not be withdrawn now: it may have been before.
+pub(crate) fn unwithdrawn(found: Option<Tx>) -> Withdrawal {
+    match found {
+        None => Withdrawal::NotFound,
+        Some(tx) if withdrawn_standing().is_ok_and(|standing| standing == tx.standing) => {
+            Withdrawal::Done(tx)
+        }
+        Some(tx) => Withdrawal::TooLate(tx),
+    }
+}
+
 impl NewTx {
     /// The transaction as it stands in the database once it has been accepted.
     pub(crate) fn accepted(&self, position: u64, now: Timestamp) -> Tx {
@@ -66,6 +82,10 @@ impl NewTx {
             tx_hash: None,
             receipt: None,
             told: None,
+            rival: None,
+            wish: None,
+            replaces: self.replaces,
+            replaced_by: None,
             error: None,
             events: 1,
             sends: 0,

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
+use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 
 use crate::{
-    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
-    StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage,
+    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, NonceOwner, OpenTx, Recorded, Refusal,
+    StoreError, StreamEvent, StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, Wish,
+    Withdrawal,
 };
 
 /// The durable truth about managed transactions. See [`crate::Store`] for what holds of all calls.
@@ -20,6 +21,15 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
     /// Accepts transactions as `CREATED`. One whose request id is taken is not written; the answer
     /// is what took it. Two of the slice may carry the same request id: the first wins.
     async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError>;
+
+    /// Withdraws a transaction that has no nonce yet, by compare-and-set on `CREATED`: it is
+    /// `FAILED`, and nobody binds it any more.
+    async fn withdraw(&self, node: &NodeId, id: TxId) -> Result<Withdrawal, StoreError>;
+
+    /// Leaves a wish for the lane's holder, in place of an earlier one, if the transaction has a
+    /// nonce and is not in a block. Answers with the transaction as it stands then; whether the wish
+    /// was left is in it. `None` if there is none of that name.
+    async fn wish(&self, id: TxId, wish: &Wish) -> Result<Option<Tx>, StoreError>;
 
     /// Writes down which blocks are canonical. Any node may: it is a memory of what was seen, and
     /// nothing is believed because it stands there.
@@ -62,6 +72,23 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
     ) -> Result<Vec<Result<Vec<Recorded>, Refusal>>, StoreError>;
 
     // --- reads -----------------------------------------------------------------------------------
+
+    /// The wishes left for the holder of these lanes.
+    async fn wishes(&self, lanes: &[Lane]) -> Result<Vec<(Lane, TxId, Wish)>, StoreError>;
+
+    /// Who has a lane's nonces from one on, lowest first. Nonces that nobody has are left out.
+    async fn nonce_owners(
+        &self,
+        lane: Lane,
+        from: Nonce,
+        limit: u32,
+    ) -> Result<Vec<NonceOwner>, StoreError>;
+
+    /// Transactions with all of their attempts, in any state; those that do not exist are left out.
+    async fn with_attempts(&self, ids: &[TxId]) -> Result<Vec<OpenTx>, StoreError>;
+
+    /// Which transactions these attempts belong to, in the slice's order.
+    async fn txs_of_attempts(&self, hashes: &[B256]) -> Result<Vec<Option<TxId>>, StoreError>;
 
     /// Transactions by name.
     async fn txs(&self, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError>;
@@ -111,7 +138,7 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
         &self,
         position: StreamPosition,
         limit: u32,
-    ) -> Result<Vec<TxEvent>, StoreError>;
+    ) -> Result<Vec<StreamEvent>, StoreError>;
 
     /// Where the stream ends now.
     async fn stream_end(&self) -> Result<StreamPosition, StoreError>;

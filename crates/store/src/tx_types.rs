@@ -4,12 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use stile_domain::{
-    B256, Bytes, ChainId, EventKind, Fees, Finality, Header, Lane, NodeId, Nonce, Outcome, Payload,
-    Plan, Receipt, Standing, SubState, Timestamp, TxId, TxState,
+    AttemptKind, B256, Bytes, ChainId, EventKind, Fees, Finality, Header, Hold, Lane, NodeId,
+    Nonce, Outcome, Payload, Plan, Receipt, Rival, Standing, SubState, Timestamp, TxId, TxState,
 };
 
-use crate::{Claim, FencingToken};
+use crate::{Claim, FencingToken, LaneEvent, StoreError};
 
 /// A transaction about to be accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct NewTx {
     pub finality: Finality,
     /// The gas it may use, if that is known already.
     pub gas_limit: Option<u64>,
+    /// The transaction in whose place it is made, which lost its nonce to somebody else.
+    pub replaces: Option<TxId>,
 }
 
 /// The answer to an acceptance.
@@ -73,6 +76,14 @@ pub struct Tx {
     pub receipt: Option<Receipt>,
     /// The block up to which its confirmations have been told in an event.
     pub told: Option<(u64, B256)>,
+    /// The transaction that took its nonce, while that one's block is canonical as far as is known.
+    pub rival: Option<Rival>,
+    /// What its caller wants of it that its holder has not seen to yet.
+    pub wish: Option<Wish>,
+    /// The transaction in whose place it was made.
+    pub replaces: Option<TxId>,
+    /// The transaction that was made in its place.
+    pub replaced_by: Option<TxId>,
     /// What is wrong with it, in words.
     pub error: Option<String>,
     /// How many entries its history has.
@@ -95,9 +106,59 @@ pub struct Tx {
     pub confirmed_at: Option<Timestamp>,
 }
 
+/// What the caller of a transaction wants of it after it was bound. Any node takes it; the lane's
+/// holder sees to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Wish {
+    /// That it is not done after all, if that can be had still.
+    Cancel,
+    /// That it is done sooner: at these fees, or at what the policy says.
+    SpeedUp(Option<Fees>),
+}
+
+/// What becomes of a wish when its transaction changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WishEnd {
+    /// It stays.
+    #[default]
+    Keep,
+    /// It has been seen to, if it is this one still: another may have been left in its place.
+    Granted(Wish),
+    /// Nothing can be wished for any more.
+    Over,
+}
+
+impl WishEnd {
+    /// As the stores compare it: nothing for a wish that stays, an empty text for any, and else the
+    /// text that is on record.
+    pub(crate) fn text(self) -> Result<Option<String>, StoreError> {
+        match self {
+            Self::Keep => Ok(None),
+            Self::Over => Ok(Some(String::new())),
+            Self::Granted(wish) => serde_json::to_string(&wish)
+                .map(Some)
+                .map_err(|error| StoreError::Internal(error.to_string())),
+        }
+    }
+}
+
+/// The answer to withdrawing a transaction that has no nonce yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// It is withdrawn, now or before.
+    Done(Tx),
+    /// It has a nonce, or is done: as it stands.
+    TooLate(Tx),
+    /// There is none of that name.
+    NotFound,
+}
+
 /// A signed attempt about to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAttempt {
+    /// What it is for.
+    pub kind: AttemptKind,
     /// Its hash.
     pub hash: B256,
     /// The bytes that are sent, and sent again.
@@ -113,6 +174,8 @@ pub struct NewAttempt {
 pub struct Attempt {
     /// 1 for the first.
     pub number: u32,
+    /// What it is for.
+    pub kind: AttemptKind,
     /// Its hash.
     pub hash: B256,
     /// The bytes.
@@ -197,6 +260,14 @@ pub struct TxChange {
     pub resubmit_after: Set<Duration>,
     /// Its receipt was just asked for by itself.
     pub receipt_checked: bool,
+    /// A new attempt, written before it is sent. The transaction goes by its hash from then on.
+    pub attempt: Option<NewAttempt>,
+    /// The transaction that took its nonce.
+    pub rival: Set<Rival>,
+    /// What becomes of its caller's wish.
+    pub wish: WishEnd,
+    /// A transaction accepted in its place, in the same commit; the two name each other.
+    pub successor: Option<Box<NewTx>>,
 }
 
 impl TxChange {
@@ -213,6 +284,10 @@ impl TxChange {
             sent: None,
             resubmit_after: Set::Keep,
             receipt_checked: false,
+            attempt: None,
+            rival: Set::Keep,
+            wish: WishEnd::Keep,
+            successor: None,
         }
     }
 }
@@ -305,6 +380,33 @@ pub struct TxEvent {
     pub data: serde_json::Value,
 }
 
+/// One entry of the stream of all events.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamEvent {
+    /// Of a transaction's history.
+    Tx(TxEvent),
+    /// Of a lane's.
+    Lane(LaneEvent),
+}
+
+impl StreamEvent {
+    /// Its place in the stream.
+    pub fn position(&self) -> StreamPosition {
+        match self {
+            Self::Tx(event) => event.position,
+            Self::Lane(event) => event.position,
+        }
+    }
+
+    /// Whose lane it is about.
+    pub fn lane(&self) -> Lane {
+        match self {
+            Self::Tx(event) => event.lane,
+            Self::Lane(event) => event.lane,
+        }
+    }
+}
+
 /// A place in the stream of events. Whoever has read up to one has missed nothing before it, even
 /// though commits finish out of order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -334,11 +436,40 @@ impl FromStr for StreamPosition {
 pub struct OpenTx {
     /// The transaction.
     pub tx: Tx,
-    /// All of its attempts, oldest first: number, hash, bytes.
-    pub attempts: Vec<(u32, B256, Bytes)>,
+    /// All of its attempts, oldest first.
+    pub attempts: Vec<OpenAttempt>,
     /// Blocks on top of its own were replaced after the last entry in its history was written, so
     /// nobody has told yet.
     pub forked: bool,
+}
+
+/// What a holder keeps of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenAttempt {
+    /// What it is for.
+    pub kind: AttemptKind,
+    /// Its hash.
+    pub hash: B256,
+    /// The bytes that are sent, and sent again.
+    pub raw: Bytes,
+}
+
+/// Whose a nonce of a lane is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NonceOwner {
+    /// The nonce.
+    pub nonce: Nonce,
+    /// Who has it.
+    pub owner: LedgerOwner,
+}
+
+/// Who has a nonce.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LedgerOwner {
+    /// A caller who signs and sends by itself.
+    Hold(Hold),
+    /// A managed transaction.
+    Tx(TxId, TxState),
 }
 
 /// Which transactions to list.

@@ -4,8 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use stile_domain::{
-    B256, Hold, HoldId, HoldStatus, Incarnation, Lane, NodeId, Nonce, Plan, Released, Timestamp,
+    B256, Hold, HoldId, HoldStatus, Incarnation, Lane, LaneEventKind, NodeId, Nonce, Plan,
+    Released, Timestamp,
 };
+
+use crate::StreamPosition;
 
 /// The number on a lane that rises at every change of holder and never falls. Only a row of the
 /// database yields one.
@@ -307,4 +310,52 @@ pub struct SchemaReport {
     pub applied: Vec<String>,
     /// The version the schema is at.
     pub version: i32,
+}
+
+/// One entry of a lane's history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaneEvent {
+    /// Its place in the stream.
+    pub position: StreamPosition,
+    /// Whose history.
+    pub lane: Lane,
+    /// What happened.
+    pub kind: LaneEventKind,
+    /// When, by the database's clock.
+    pub at: Timestamp,
+    /// Who wrote it.
+    pub node: NodeId,
+    /// Under which token; `None` for what needs no lease.
+    pub fencing_token: Option<FencingToken>,
+    /// More about it, as a JSON object.
+    pub data: serde_json::Value,
+}
+
+/// An entry about to be written to a lane's history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewLaneEvent {
+    /// What happened.
+    pub kind: LaneEventKind,
+    /// More about it, as a JSON object.
+    pub data: serde_json::Value,
+}
+
+/// How a lane that is resumed, or follows its chain, gets back in step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Realign {
+    /// Where the cursor must stand.
+    pub from: Nonce,
+    /// Where it goes; never back over a nonce that somebody has.
+    pub to: Nonce,
+}
+
+/// The answer to a resumption.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumed {
+    /// Done.
+    Done,
+    /// The lane is not where the plan says: look again.
+    Moved,
+    /// Nobody ever took the lane.
+    NotFound,
 }

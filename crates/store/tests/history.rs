@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 
 use common::{
     Bench, LEASE, WINDOW, accept, bind, bind_new, bind_txs, change, fresh, header, held, key,
-    keyed, lane, mark, named, new_tx, node, record_one, steps, used, waiting_binding,
+    keyed, lane, mark, named, new_tx, node, pause, record_one, steps, used, waiting_binding,
 };
 
 const LITTLE: u64 = 2_000;
@@ -71,6 +71,21 @@ async fn ask_everything(store: &dyn Store, lane: Lane, count: u64) {
     store.read_back_txs(lane, &[done.id]).await.unwrap();
     store.open_txs(&[lane]).await.unwrap();
 
+    // One that is wished away, and loses its nonce.
+    let lost = bind_txs(store, bind_new(claim, count + 2, [new_tx(lane)])).await.unwrap();
+    store.wish(lost[0].id, &stile_store::Wish::Cancel).await.unwrap();
+    assert_eq!(store.wishes(&[lane]).await.unwrap().len(), 1);
+    let mut bumped = change(&lost[0], Step::Bumped);
+    bumped.attempt = Some(common::attempt());
+    let bumped = record_one(store, claim, bumped).await;
+    common::lose(store, claim, &bumped, HEAD).await;
+    store.withdraw(&common::A_NODE, lost[0].id).await.unwrap();
+    pause(store, lane, "by hand").await;
+    let realign = Some(stile_store::Realign { from: count + 3, to: count + 5 });
+    store.resume(&common::A_NODE, lane, realign, &serde_json::json!({})).await.unwrap();
+    let claim = held(store, &holder, lane, LEASE).await.claim;
+    store.own_up(&claim, &[count + 3], "a gap", LEASE).await.unwrap().unwrap();
+
     // A block.
     let update = HeaderUpdate {
         chain: lane.chain,
@@ -79,11 +94,11 @@ async fn ask_everything(store: &dyn Store, lane: Lane, count: u64) {
         keep_from: floor,
     };
     store.save_headers(&update).await.unwrap();
-    assert_eq!(store.done_above(lane.chain, &[lane], floor).await.unwrap().len(), 1);
+    assert_eq!(store.done_above(lane.chain, &[lane], floor).await.unwrap().len(), 2);
 
     // Holds.
     let keys = [key("shop", "one")];
-    let holds = bind(store, keyed(fresh(claim, count + 2, 2), &keys)).await.unwrap();
+    let holds = bind(store, keyed(fresh(claim, count + 5, 2), &keys)).await.unwrap();
     store.allocated_under(lane, &keys).await.unwrap();
     mark(store, used(&holds[0], 1)).await;
     store.survey(&[lane]).await.unwrap();
@@ -104,6 +119,10 @@ async fn ask_everything(store: &dyn Store, lane: Lane, count: u64) {
     store.txs(&[done.id]).await.unwrap();
     store.history(done.id).await.unwrap();
     store.attempts(done.id).await.unwrap();
+    store.with_attempts(&[done.id]).await.unwrap();
+    store.txs_of_attempts(&[done.tx_hash.unwrap()]).await.unwrap();
+    store.nonce_owners(lane, count, 10).await.unwrap();
+    store.lane_history(lane, None, 10).await.unwrap();
     let end = store.stream_end().await.unwrap();
     store.events_after(end, 10).await.unwrap();
     store.events_after(StreamPosition::default(), 10).await.unwrap();

@@ -21,6 +21,7 @@ use tempfile::TempDir;
 
 use crate::launch::Launch;
 use crate::process::Process;
+use crate::signal::Signal;
 use crate::wait::DEADLINE;
 use crate::{programs, scratch};
 
@@ -38,6 +39,9 @@ pub struct AnvilOptions {
     pub chain_id: u64,
     /// How many unlocked, funded accounts there are.
     pub accounts: u32,
+    /// Where it listens; 0 lets the system pick. One that is restarted needs a port that nobody is
+    /// given meanwhile: [`crate::free_port`].
+    pub port: u16,
     /// Further command-line arguments.
     pub arguments: Vec<String>,
 }
@@ -49,6 +53,7 @@ impl Default for AnvilOptions {
             no_mining: false,
             chain_id: 31337,
             accounts: 10,
+            port: 0,
             arguments: Vec::new(),
         }
     }
@@ -58,8 +63,8 @@ impl AnvilOptions {
     fn to_arguments(&self) -> Vec<String> {
         let mut arguments = vec![
             "--host=127.0.0.1".to_owned(),
-            // The system picks the port, so that there is no collision to retry after.
-            "--port=0".to_owned(),
+            // If the system picks the port, there is no collision to retry after.
+            format!("--port={}", self.port),
             format!("--chain-id={}", self.chain_id),
             format!("--accounts={}", self.accounts),
         ];
@@ -76,6 +81,7 @@ pub struct Anvil {
     process: Process,
     url: String,
     client: reqwest::Client,
+    options: AnvilOptions,
     /// Where anvil looks for its home, so that it leaves nothing in ours.
     _home: TempDir,
 }
@@ -95,7 +101,26 @@ impl Anvil {
         let address = line.trim_start_matches(LISTENING).trim();
         let client = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build();
         let client = client.expect("build an HTTP client");
-        Self { url: format!("http://{address}"), process, client, _home: home }
+        Self { url: format!("http://{address}"), process, client, options, _home: home }
+    }
+
+    /// Everything on the chain, for [`Anvil::restart`].
+    pub async fn dump_state(&self) -> Value {
+        self.rpc("anvil_dumpState", json!([])).await
+    }
+
+    /// Kills it, starts it again at the same address, and gives it back what it had at some time:
+    /// blocks with their hashes, accounts, an empty pool.
+    ///
+    /// Panics unless it was started on a port of its own. It listens with no block but its first
+    /// for a moment: keep clients away meanwhile.
+    pub async fn restart(&mut self, state: &Value) {
+        assert_ne!(self.options.port, 0, "a restarted chain needs a port of its own");
+        self.process.signal(Signal::Kill);
+        self.process.wait_exit(DEADLINE).await;
+        *self = Self::start(self.options.clone()).await;
+        let loaded = self.rpc("anvil_loadState", json!([state])).await;
+        assert_eq!(loaded, true, "anvil_loadState");
     }
 
     /// The URL of the JSON-RPC endpoint.

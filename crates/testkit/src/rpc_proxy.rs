@@ -4,7 +4,7 @@
 //!  client ──→ front (TcpProxy) ──→ HTTP server ──→ chain node
 //!             refuses               log, hook,
 //!                                   delays, holds,
-//!                                   fails
+//!                                   fails, lies
 //! ```
 //!
 //! | file | what is in it |
@@ -23,12 +23,13 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use futures::FutureExt;
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 pub use self::log::{Seen, SentRaw};
 
-use self::faults::{Failure, Faults};
+use self::faults::{Failure, Faults, Lie};
 use self::log::Log;
 use crate::proxy::TcpProxy;
 use crate::wait::DEADLINE;
@@ -115,6 +116,33 @@ impl RpcProxy {
         self.shared.faults.set(|rules| {
             rules.failures.insert(method.to_owned(), failure);
         });
+    }
+
+    /// Each `eth_sendRawTransaction` for whose bytes, in hexadecimal, `judge` has an error's code and
+    /// message is answered with that error and not passed on, until [`RpcProxy::heal`].
+    pub fn refuse_sends(
+        &self,
+        judge: impl Fn(&str) -> Option<(i64, String)> + Send + Sync + 'static,
+    ) {
+        self.shared.faults.set(|rules| rules.judge = Some(Arc::new(judge)));
+    }
+
+    /// Each `eth_sendRawTransaction` is answered with its hash, as if it had been taken, and not
+    /// passed on, until [`RpcProxy::heal`].
+    pub fn swallow_sends(&self) {
+        self.shared.faults.set(|rules| rules.swallows_sends = true);
+    }
+
+    /// Calls of this method are passed on, and where `answer` has something for a call's parameters
+    /// and its result, that is the result instead, until [`RpcProxy::heal`]. Errors stay what they
+    /// are. Of several for one method the last counts first.
+    pub fn lie(
+        &self,
+        method: &str,
+        answer: impl Fn(&Value, &Value) -> Option<Value> + Send + Sync + 'static,
+    ) {
+        let lie = Lie { method: method.to_owned(), answer: Arc::new(answer) };
+        self.shared.faults.set(|rules| rules.lies.push(lie));
     }
 
     /// Each request with a call of this method is passed on, but its answer is lost: a status of

@@ -157,3 +157,21 @@ async fn the_contract_stores_a_number_and_reverts_for_zero() {
     let message = panic.downcast_ref::<String>().expect("a message");
     assert!(message.contains("execution reverted: zero"), "{message}");
 }
+
+#[tokio::test]
+async fn a_chain_is_restarted_from_an_old_state_at_the_same_address() {
+    let options =
+        AnvilOptions { no_mining: true, port: testkit::free_port(), ..Default::default() };
+    let mut anvil = Anvil::start(options).await;
+    let account = anvil.accounts().await.remove(0);
+    anvil.send_transfer(&account, None).await;
+    anvil.mine(2).await;
+    let (state, url, block) =
+        (anvil.dump_state().await, anvil.url().to_owned(), anvil.block(2).await.unwrap());
+    anvil.send_transfer(&account, None).await;
+    anvil.mine(2).await;
+    anvil.restart(&state).await;
+    assert_eq!((anvil.url(), anvil.height().await), (url.as_str(), 2));
+    assert_eq!(anvil.block(2).await.unwrap()["hash"], block["hash"]);
+    assert_eq!(anvil.nonce(&account, "pending").await, 1);
+}

@@ -196,3 +196,22 @@ async fn held_calls_wait_and_are_seen_waiting() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_lie_changes_the_results_it_is_about_and_no_others() {
+    let setup = Setup::new().await;
+    let account = setup.anvil.accounts().await.remove(0);
+    setup.anvil.send_transfer(&account, None).await;
+    setup.proxy.lie("eth_getTransactionCount", |params, result| {
+        (params[1] == "pending").then(|| json!(format!("{}0", result.as_str().unwrap())))
+    });
+    let count = |id, tag| call(id, "eth_getTransactionCount", json!([account, tag]));
+    let answers = setup.ask(&json!([count(1, "latest"), count(2, "pending")])).await;
+    let results: Vec<&Value> = answers.as_array().unwrap().iter().map(|a| &a["result"]).collect();
+    assert_eq!(results, ["0x1", "0x10"]);
+    assert_eq!(setup.ask(&count(3, "pending")).await["result"], "0x10", "outside a batch too");
+    let wrong = setup.ask(&call(4, "eth_getTransactionCount", json!(["?", "pending"]))).await;
+    assert!(wrong["error"].is_object(), "{wrong}");
+    setup.proxy.heal().await;
+    assert_eq!(setup.ask(&count(5, "pending")).await["result"], "0x1");
+}

@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
-use super::CallError;
+use super::{CallError, LONGEST_ANSWER};
 use crate::target::{EndpointError, Target};
-
-/// No answer to anything Stile asks is anywhere near this long.
-const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
 
 pub(super) struct Http {
     target: Arc<Target>,

@@ -67,6 +67,9 @@ impl CallError {
 /// The longest error text that is kept.
 pub(crate) const TEXT_LIMIT: usize = 300;
 
+/// No answer to anything Stile asks is this long: the longest are some whole blocks at once.
+const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
+
 /// One endpoint, as something to ask.
 pub(crate) struct Rpc {
     target: Arc<Target>,

@@ -21,12 +21,13 @@ use tokio::task::AbortHandle;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_tungstenite::{
     Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
 };
 
-use super::{Call, CallError, wire};
+use super::{Call, CallError, LONGEST_ANSWER, wire};
 use crate::calls::{self, CallResult, Method};
 use crate::hints::Announcer;
 use crate::target::{EndpointError, Target};
@@ -122,7 +123,11 @@ impl Ws {
         }
         let request = request(&self.target.url).ok_or(CallError::Unreachable)?;
         let connector = Some(self.connector.clone());
-        let (socket, _) = connect_async_tls_with_config(request, None, true, connector)
+        // Nodes send an answer as one frame, whole blocks too.
+        let limits = WebSocketConfig::default()
+            .max_message_size(Some(LONGEST_ANSWER))
+            .max_frame_size(Some(LONGEST_ANSWER));
+        let (socket, _) = connect_async_tls_with_config(request, Some(limits), true, connector)
             .await
             .map_err(|_| CallError::Unreachable)?;
         let (questions, waiting) = mpsc::channel(WAITING);

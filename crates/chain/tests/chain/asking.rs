@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use stile_chain::{
-    BlockTag, ChainError, Chains, EstimateError, NonceSource, PoolOptions, ReceiptAnswer,
-    SendClass, TxSigner,
+    At, BlockTag, ChainError, Chains, EstimateError, NonceSource, PoolOptions, ReceiptAnswer,
+    SendClass, Sighting, TxSigner,
 };
 use stile_domain::{Address, B256, Bytes, ChainId, FeeQuote, Lane, Payload, U256};
 use testkit::{Anvil, AnvilOptions};
@@ -57,6 +57,9 @@ async fn without_an_endpoint_there_is_no_estimate_and_no_verdict() {
     assert!(pool.view().await.is_err());
     assert!(pool.receipts(&[B256::ZERO]).await.is_err());
     assert!(pool.known(&[B256::ZERO]).await.is_err());
+    assert!(pool.counts(&[Address::ZERO], At::Latest).await.is_err());
+    assert_eq!(pool.counts(&[], At::Latest).await, Ok(Vec::new()), "about nobody, nobody is asked");
+    assert!(pool.balances(&[Address::ZERO]).await.is_err());
     assert_eq!(pool.votes(1, B256::ZERO).await, stile_domain::Votes::default());
     let answers = pool.send_raw(&[Bytes::from_static(b"x")]).await;
     assert_eq!(answers[0].verdict, SendClass::Transient);
@@ -84,6 +87,24 @@ async fn fees_are_quoted_with_and_without_a_base_fee() {
     let old = Anvil::start(options).await;
     let quote = pool([old.url()]).fee_quote().await.unwrap();
     assert!(matches!(quote, FeeQuote::Legacy { gas_price } if gas_price > 0), "{quote:?}");
+}
+
+/// What is asked for is what the configuration says.
+#[tokio::test]
+async fn fees_are_quoted_at_the_percentile_that_is_configured() {
+    let node = Fake::start(|method, params| match method {
+        "eth_feeHistory" if *params == json!(["0x9", "latest", [90.0]]) => Ok(json!({
+            "oldestBlock": "0x1",
+            "baseFeePerGas": ["0x7", "0x8"],
+            "gasUsedRatio": [0.5],
+            "reward": [["0x5"]],
+        })),
+        _ => look(method, 5).ok_or_else(not_found),
+    })
+    .await;
+    let options = PoolOptions { fee_percentile: 90.0, fee_blocks: 9, ..PoolOptions::default() };
+    let quote = pool_with([node.url()], options).fee_quote().await;
+    assert_eq!(quote, Ok(FeeQuote::Market { base_fee: 8, priority_fee: 5 }));
 }
 
 #[tokio::test]
@@ -125,10 +146,14 @@ async fn receipts_are_found_by_hash_and_in_blocks() {
     assert!(matches!(&answers[2], ReceiptAnswer::Found(first) if first.tx_hash == hashes[0]));
 
     let view = pool.view().await.unwrap();
-    assert_eq!(view.head().transactions, hashes);
-    let found = view.receipts_in(&view.head().header, &hashes[1..3]).await.unwrap();
+    let from = signer(KEYS[0]).address();
+    let seen = |(nonce, hash): (u64, &B256)| Sighting { hash: *hash, from, nonce };
+    let sightings: Vec<_> = (0..).zip(&hashes).map(seen).collect();
+    let newest = view.block(view.head().hash).await.unwrap().unwrap();
+    assert_eq!((&newest.header, newest.transactions), (view.head(), sightings));
+    let found = view.receipts_in(view.head(), &hashes[1..3]).await.unwrap();
     assert_eq!(found.iter().map(|r| r.tx_hash).collect::<Vec<_>>(), hashes[1..3]);
-    let one = view.receipts_in(&view.head().header, &hashes[..1]).await.unwrap();
+    let one = view.receipts_in(view.head(), &hashes[..1]).await.unwrap();
     assert_eq!(one[0].tx_hash, hashes[0]);
     let below = view.block_at(head).await.unwrap().unwrap();
     let elsewhere = view.receipts_in(&below.header, &hashes[..1]).await.unwrap();
@@ -154,13 +179,16 @@ async fn blocks_are_had_by_height_and_by_hash() {
     let anvil = anvil().await;
     anvil.mine(70).await;
     let view = pool([anvil.url()]).view().await.unwrap();
-    assert_eq!(view.head().header.height, 70);
-    assert!(view.head().base_fee.is_some());
+    assert_eq!(view.head().height, 70);
     let blocks = view.blocks(&[69, 70, 71, 0]).await.unwrap();
     let heights: Vec<_> = blocks.iter().map(|b| b.as_ref().map(|b| b.header.height)).collect();
     assert_eq!(heights, [Some(69), Some(70), None, Some(0)]);
-    assert_eq!(blocks[1].as_ref(), Some(view.head()));
-    let parent = view.block(view.head().header.parent).await.unwrap();
+    let newest = blocks[1].as_ref().unwrap();
+    assert_eq!(&newest.header, view.head());
+    assert!(newest.base_fee.is_some());
+    let headers = view.headers(&[69, 70, 71, 0]).await.unwrap();
+    assert_eq!(headers, blocks.iter().map(|b| b.as_ref().map(|b| b.header)).collect::<Vec<_>>());
+    let parent = view.block(view.head().parent).await.unwrap();
     assert_eq!(parent, blocks[0]);
     assert_eq!(view.block(B256::ZERO).await, Ok(None));
     let heads = view.heads(true).await;
@@ -195,7 +223,7 @@ async fn a_node_without_newer_methods_is_asked_in_older_ways() {
     let view = pool([node.url()]).view().await.unwrap();
     let wanted = [B256::repeat_byte(1), B256::repeat_byte(2)];
     for _ in 0..2 {
-        let receipts = view.receipts_in(&view.head().header, &wanted).await.unwrap();
+        let receipts = view.receipts_in(view.head(), &wanted).await.unwrap();
         assert_eq!(receipts.iter().map(|r| r.tx_hash).collect::<Vec<_>>(), wanted);
     }
     let heads = view.heads(true).await;

@@ -120,7 +120,7 @@ async fn an_endpoint_of_another_chain_is_never_used() {
     assert_eq!(both.endpoints()[0].why.as_deref(), Some("serves chain 5, not 31337"));
     let answer = both.send_raw(&[signed(0).raw]).await.remove(0);
     assert_eq!(answer.said.len(), 1, "{answer:?}");
-    let head = both.view().await.unwrap().head().header;
+    let head = *both.view().await.unwrap().head();
     assert_eq!(both.votes(head.height, head.hash).await, Votes { agree: 1, disagree: 0 });
     let alone = pool([other.url()]);
     let error = alone.view().await.unwrap_err().to_string();
@@ -131,7 +131,7 @@ async fn an_endpoint_of_another_chain_is_never_used() {
 async fn endpoints_vote_on_a_block() {
     let (first, second, third) = (anvil().await, anvil().await, anvil().await);
     let pool = pool([first.url(), second.url(), third.url()]);
-    let genesis = pool.view().await.unwrap().head().header;
+    let genesis = *pool.view().await.unwrap().head();
     assert_eq!(genesis.height, 0);
     // anvil's genesis has the time it was started at, so these may be three chains from the start.
     first.mine(2).await;
@@ -139,7 +139,7 @@ async fn endpoints_vote_on_a_block() {
     second.mine(2).await;
     let view = pool.view().await.unwrap();
     assert_eq!(view.endpoint(), shown(first.url()));
-    let hash = view.head().header.hash;
+    let hash = view.head().hash;
     let votes = pool.votes(2, hash).await;
     assert_eq!(votes, Votes { agree: 1, disagree: 1 }, "the third has not come so far");
     assert!(!votes.carry());

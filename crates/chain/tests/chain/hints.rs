@@ -15,14 +15,14 @@ async fn new_heads_are_announced_over_a_websocket() {
     // Without announcements, the wait below would be for an hour.
     let options = PoolOptions { poll_interval: Duration::from_secs(3600), ..Default::default() };
     let pool = pool_with([url], options);
-    let before = pool.view().await.unwrap().head().header.height;
+    let before = pool.view().await.unwrap().head().height;
     // The subscription is answered when it is; a block before that is not announced.
     eventually("an announcement", async || {
         anvil.mine(1).await;
         tokio::time::timeout(Duration::from_millis(100), pool.next_head()).await.ok()
     })
     .await;
-    assert!(pool.view().await.unwrap().head().header.height > before);
+    assert!(pool.view().await.unwrap().head().height > before);
 }
 
 #[tokio::test]

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says so")]
 
+mod accounts;
 mod asking;
 mod counting;
 mod distrust;
 mod following;
 mod hints;
+mod reports;
 mod secrets;
 mod sending;
 mod signers;

@@ -39,7 +39,7 @@ async fn access_keys_in_endpoint_urls_are_never_shown() {
     let error = pool.estimate_gas(Address::ZERO, &Payload::default()).await.unwrap_err();
     assert_discreet((&error, error.to_string()));
     assert_discreet(pool.send_raw(&[Bytes::from_static(b"x")]).await);
-    assert_discreet(view.receipts_in(&view.head().header, &[Default::default(); 2]).await);
+    assert_discreet(view.receipts_in(view.head(), &[Default::default(); 2]).await);
     assert_discreet((&chains, pool, &view, pool.endpoints()));
     let (_node, url) = indiscreet().await;
     let remote = RemoteSigner::new(&url, Address::ZERO, Duration::from_secs(10)).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use alloy_primitives::B256;
 
-use super::pool::Waiting;
+use super::waiting::Waiting;
 use crate::chain::build::{Builder, Unfit};
 
 /// The least that any transaction needs.

@@ -194,3 +194,48 @@ async fn state_is_kept_for_every_block() {
         assert_eq!(chain.refused("eth_getBalance", params).await, "header not found");
     }
 }
+
+#[tokio::test]
+async fn transactions_are_counted_at_every_block() {
+    let chain = Chain::start(Options { safe_depth: 1, finalized_depth: 2, ..manual() }).await;
+    for nonce in 0..4 {
+        chain.send(&transfer(0, nonce)).await;
+        chain.mine(1).await;
+    }
+    chain.send(&transfer(0, 4)).await;
+    for (block, expected) in [
+        ("earliest", 0),
+        ("0x0", 0),
+        ("0x1", 1),
+        ("0x3", 3),
+        ("finalized", 2),
+        ("safe", 3),
+        ("latest", 4),
+        ("pending", 5),
+    ] {
+        assert_eq!(chain.nonce(0, block).await, expected, "{block}");
+        assert_eq!(chain.nonce(1, block).await, 0, "{block}");
+    }
+    let beyond = json!([crate::common::TO, "0x5"]);
+    assert_eq!(chain.refused("eth_getTransactionCount", beyond).await, "header not found");
+}
+
+#[tokio::test]
+async fn whole_blocks_tell_whose_transactions_they_have() {
+    let chain = Chain::start(manual()).await;
+    let mut sent = Vec::new();
+    for (account, nonce) in [(0, 0), (1, 0), (0, 1)] {
+        sent.push((chain.send(&transfer(account, nonce)).await, account, nonce));
+    }
+    chain.mine(1).await;
+    let by_number = chain.rpc("eth_getBlockByNumber", json!(["0x1", true])).await;
+    let by_hash = chain.rpc("eth_getBlockByHash", json!([by_number["hash"], true])).await;
+    assert_eq!(by_number, by_hash);
+    let found = by_hash["transactions"].as_array().unwrap();
+    assert_eq!(found.len(), 3);
+    for (hash, account, nonce) in sent {
+        let tx = found.iter().find(|tx| tx["hash"] == hash).unwrap();
+        let from = stile_devchain::accounts::ALL[account].address;
+        assert_eq!((&tx["from"], quantity(&tx["nonce"])), (&json!(from), nonce));
+    }
+}

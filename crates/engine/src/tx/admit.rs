@@ -73,13 +73,13 @@ async fn admit_lane(core: &Arc<Core>, lane: Lane, mut calls: Vec<SendCall>) {
     while !calls.is_empty() {
         let Some((track, signer)) = binder(core, &slot) else {
             // Acceptance finds by itself what was asked before.
-            accept(core, lane, calls).await;
+            accept(core, &slot, calls).await;
             return bind::wake(core, &slot);
         };
         // Where callers repeat themselves it is cheaper to ask first; elsewhere the commit finds
         // the rare one that was made before, and acceptance then answers it.
         let fresh = if slot.has_repeats() {
-            let Some(fresh) = unanswered(core, lane, calls).await else { return };
+            let Some(fresh) = unanswered(core, &slot, calls).await else { return };
             fresh
         } else {
             calls
@@ -87,7 +87,7 @@ async fn admit_lane(core: &Arc<Core>, lane: Lane, mut calls: Vec<SendCall>) {
         let (round, later) = each_once(fresh);
         let left = at_once(core, &slot, track, signer, round).await;
         if !left.is_empty() {
-            accept(core, lane, left).await;
+            accept(core, &slot, left).await;
             bind::wake(core, &slot);
         }
         calls = later;
@@ -104,7 +104,8 @@ fn binder<'c>(core: &'c Core, slot: &Slot) -> Option<(&'c Arc<Track>, &'c Arc<dy
 }
 
 /// Answers what was asked before. `None` if nothing is left, because the store does not say.
-async fn unanswered(core: &Core, lane: Lane, calls: Vec<SendCall>) -> Option<Vec<SendCall>> {
+async fn unanswered(core: &Core, slot: &Slot, calls: Vec<SendCall>) -> Option<Vec<SendCall>> {
+    let lane = slot.lane();
     let mut ids: HashMap<String, Vec<String>> = HashMap::new();
     for (tenant, id) in calls.iter().filter_map(SendCall::key) {
         ids.entry(tenant).or_default().push(id);
@@ -129,7 +130,7 @@ async fn unanswered(core: &Core, lane: Lane, calls: Vec<SendCall>) -> Option<Vec
     for call in calls {
         match call.key().and_then(|key| known.get(&key)) {
             Some(tx) => {
-                core.lanes.slot(lane).repeated();
+                slot.repeated();
                 let answer = repeated(&call.new, tx.clone());
                 call.answer(answer);
             }
@@ -169,7 +170,7 @@ async fn at_once(
     let lane = slot.lane();
     // Acceptance waits for no long commit. It is cheaper, too, to accept now and to bind all that
     // has come by then together.
-    if slot.is_recording() {
+    if slot.is_recording() || core.recorder.is_behind() || track.unfunded().contains(&lane) {
         return calls;
     }
     let mut work = slot.work.lock().await;
@@ -181,7 +182,7 @@ async fn at_once(
         return calls;
     }
     let room = core.settings.tx.max_in_flight.saturating_sub(track.book().in_flight(lane));
-    let Some(to_sign) = signable(track, &calls) else { return calls };
+    let Some(to_sign) = signable(core, track, &calls) else { return calls };
     if calls.len() > room {
         return calls;
     }
@@ -264,13 +265,14 @@ async fn ready(core: &Arc<Core>, slot: &Arc<Slot>, work: &mut MutexGuard<'_, Wor
 }
 
 /// What is to be signed for each call; `None` if something is not known yet.
-fn signable(track: &Track, calls: &[SendCall]) -> Option<Vec<ToSign>> {
+fn signable(core: &Core, track: &Track, calls: &[SendCall]) -> Option<Vec<ToSign>> {
     let quote = track.quote(bind::fresh_quote());
     calls
         .iter()
         .map(|call| {
             let payload = &call.new.payload;
-            let fees = Fees::given(payload).or_else(|| Some(Fees::first(payload, &quote?)))?;
+            let first = || Some(core.first_fees(call.new.lane.chain, payload, &quote?));
+            let fees = Fees::given(payload).or_else(first)?;
             Some(ToSign { payload: payload.clone(), gas_limit: call.new.gas_limit?, fees })
         })
         .collect()
@@ -340,9 +342,9 @@ async fn answer_written(
 }
 
 /// Accepts without a nonce.
-async fn accept(core: &Arc<Core>, lane: Lane, calls: Vec<SendCall>) {
+async fn accept(core: &Arc<Core>, slot: &Slot, calls: Vec<SendCall>) {
+    let lane = slot.lane();
     let new: Vec<NewTx> = calls.iter().map(|call| call.new.clone()).collect();
-    let slot = core.lanes.slot(lane);
     slot.set_waiting(true);
     let sent = Instant::now();
     match core.store.accept(&core.holder.node, &new).await {

@@ -12,16 +12,18 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use stile_domain::{Lane, Planner};
-use stile_store::Acquisition;
+use stile_store::{Acquisition, Claim, Tx};
 use tracing::{debug, warn};
 
 use crate::core::Core;
+use crate::fill::FILLER_TENANT;
 use crate::lanes::Slot;
 use crate::metrics;
 use crate::start;
+use crate::tx::wishes;
 
-pub(crate) use self::commit::bound;
 use self::commit::{Batch, Binder};
+pub(crate) use self::commit::{bound, written};
 use self::prepare::prepare;
 
 /// Transactions bound in one commit.
@@ -31,8 +33,8 @@ const BATCH_LIMIT: usize = 1000;
 /// much is signed in vain if the plan changes.
 const REMOTE_BATCH_LIMIT: usize = 64;
 
-/// How often it is looked whether something waits that nobody told of: accepted by another node, or
-/// held up.
+/// How often it is looked whether something waits that nobody told of, a transaction or a wish:
+/// accepted by another node, or held up.
 const POLL: Duration = Duration::from_millis(500);
 
 /// How old a fee quote may be.
@@ -88,6 +90,7 @@ pub(crate) async fn poll(core: Arc<Core>) {
         }
         let lanes: Vec<Lane> = core.lanes.held().into_iter().map(|(slot, _)| slot.lane()).collect();
         for chunk in lanes.chunks(500) {
+            wishes::look(&core, chunk).await;
             match core.store.lanes_with_waiting(chunk).await {
                 Ok(waiting) => {
                     for lane in waiting {
@@ -119,7 +122,12 @@ async fn bind_some(core: &Arc<Core>, slot: &Arc<Slot>) -> Progress {
     else {
         return Progress::Stop;
     };
-    let room = core.settings.tx.max_in_flight.saturating_sub(track.book().in_flight(lane));
+    let in_flight = track.book().in_flight(lane);
+    let room = match core.settings.tx.max_in_flight.saturating_sub(in_flight) {
+        // What closes a gap needs no room: nothing in flight can be mined before it.
+        0 => gaps(slot).await,
+        room => room,
+    };
     let most = if signer.is_local() { BATCH_LIMIT } else { REMOTE_BATCH_LIMIT };
     let asked = most.min(room.max(1));
     let waiting = match core.store.waiting(lane, asked as u32).await {
@@ -136,11 +144,16 @@ async fn bind_some(core: &Arc<Core>, slot: &Arc<Slot>) -> Progress {
         return Progress::Stop;
     }
     slot.set_waiting(true);
-    if room == 0 || !lease(core, slot).await {
+    if room == 0
+        || core.recorder.is_behind()
+        || track.unfunded().contains(&lane)
+        || !lease(core, slot).await
+    {
         return Progress::Stop;
     }
     let Some(claim) = slot.claim() else { return Progress::Stop };
     let found = waiting.len();
+    let waiting = without_idle_fillers(core, slot, claim, waiting).await;
     let (waiting, to_sign) = match prepare(core, track, claim, waiting).await {
         Some(prepared) => prepared,
         None => return Progress::Stop,
@@ -160,6 +173,42 @@ async fn bind_some(core: &Arc<Core>, slot: &Arc<Slot>) -> Progress {
     let batch = Batch { waiting, to_sign, last };
     let binder = Binder { core, slot, track, claim, signer };
     if signer.is_local() { binder.here(&batch).await } else { binder.elsewhere(&batch).await }
+}
+
+/// How many nonces were given back below what is on the wire.
+async fn gaps(slot: &Slot) -> usize {
+    let Some(claim) = slot.claim() else { return 0 };
+    let mut work = slot.work.lock().await;
+    work.planner(&claim).map_or(0, |planner| planner.kept().count())
+}
+
+/// Leaves out empty transactions for gaps that are closed already: with a fresh nonce they would
+/// only cost.
+async fn without_idle_fillers(
+    core: &Arc<Core>,
+    slot: &Slot,
+    claim: Claim,
+    mut waiting: Vec<Tx>,
+) -> Vec<Tx> {
+    if !waiting.iter().any(|tx| tx.tenant == FILLER_TENANT) {
+        return waiting;
+    }
+    core.refresh(slot.lane()).await;
+    let gaps = {
+        let mut work = slot.work.lock().await;
+        work.planner(&claim).map_or(0, |planner| planner.on_offer_for_stile())
+    };
+    let others = waiting.iter().filter(|tx| tx.tenant != FILLER_TENANT).count();
+    let mut needed = gaps.saturating_sub(others);
+    let (wanted, idle): (Vec<Tx>, Vec<Tx>) = waiting.drain(..).partition(|tx| {
+        let filler = tx.tenant == FILLER_TENANT;
+        let stays = !filler || needed > 0;
+        needed -= usize::from(filler && stays);
+        stays
+    });
+    let why = || "the gap it was for is closed".to_owned();
+    prepare::refuse(core, claim, idle.into_iter().map(|tx| (tx, why())).collect()).await;
+    wanted
 }
 
 /// Makes sure that the lane is ours and has a cursor.

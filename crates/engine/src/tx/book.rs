@@ -7,8 +7,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use stile_domain::{B256, Bytes, Finality, Lane, Nonce, Receipt, Standing, Step, TxId, TxState};
-use stile_store::{NewEvent, OpenTx, Set, Tx, TxChange};
+use stile_chain::SendClass;
+use stile_domain::{
+    B256, Finality, Lane, Nonce, Payload, Receipt, Rival, Standing, Step, TxId, TxState,
+};
+use stile_store::{NewEvent, OpenAttempt, OpenTx, Set, Tx, TxChange};
 use tracing::debug;
 
 /// A transaction that has a nonce and is not done.
@@ -21,14 +24,32 @@ pub(crate) struct Open {
     pub(crate) standing: Standing,
     /// The length of its history.
     pub(crate) events: u32,
-    /// Hash and bytes of every attempt, oldest first.
-    pub(crate) attempts: Vec<(B256, Bytes)>,
+    /// Every attempt, oldest first.
+    pub(crate) attempts: Vec<OpenAttempt>,
     pub(crate) receipt: Option<Receipt>,
+    /// The transaction that took its nonce, if one did.
+    pub(crate) rival: Option<Rival>,
+    /// What its caller allows an attempt to offer; `None` where only the chain's limit counts.
+    pub(crate) fee_limit: Option<u128>,
+    /// Whether it is made anew if somebody else's transaction takes its nonce.
+    pub(crate) resend: bool,
+    /// A new attempt is being signed or written.
+    pub(crate) replacing: bool,
+    /// When it gets an attempt that offers more.
+    pub(crate) next_bump: Option<Instant>,
+    /// When it last got a new attempt here.
+    pub(crate) replaced: Option<Instant>,
+    /// How often in a row every endpoint has refused it for good.
+    pub(crate) rejections: u32,
     /// The block up to which its confirmations have been told.
     pub(crate) told: Option<(u64, B256)>,
     pub(crate) sends: u32,
     /// How often in a row every endpoint has refused it for now.
     pub(crate) refusals: u32,
+    /// Why no endpoint took it when that was last written down.
+    pub(crate) not_taken: Option<SendClass>,
+    /// It was told that the next attempt would cost more than is allowed.
+    pub(crate) limit_told: bool,
     /// When this process accepted it; `None` if it took it over.
     pub(crate) accepted: Option<Instant>,
     /// In the submitter's hands.
@@ -49,11 +70,18 @@ impl Open {
     /// One that was just bound.
     pub(crate) fn bound(
         tx: &Tx,
-        hash: B256,
-        raw: Bytes,
+        attempt: OpenAttempt,
         accepted: Instant,
         check: Instant,
     ) -> Option<Self> {
+        Some(Self {
+            accepted: Some(accepted),
+            next_check: check,
+            ..Self::of(tx, vec![attempt], check)?
+        })
+    }
+
+    fn of(tx: &Tx, attempts: Vec<OpenAttempt>, next_check: Instant) -> Option<Self> {
         Some(Self {
             id: tx.id,
             lane: tx.lane,
@@ -61,55 +89,56 @@ impl Open {
             finality: tx.finality,
             standing: tx.standing,
             events: tx.events,
-            attempts: vec![(hash, raw)],
-            receipt: None,
-            told: None,
-            sends: 0,
+            attempts,
+            receipt: tx.receipt.clone(),
+            rival: tx.rival,
+            fee_limit: own_limit(&tx.payload),
+            resend: tx.payload.resend_if_replaced,
+            replacing: false,
+            next_bump: None,
+            replaced: None,
+            rejections: 0,
+            told: tx.told,
+            sends: tx.sends,
             refusals: 0,
-            accepted: Some(accepted),
+            not_taken: None,
+            limit_told: false,
+            accepted: None,
             queued: false,
             next_send: None,
-            next_check: check,
+            next_check,
             vain_checks: 0,
-            unverified: false,
+            unverified: tx.receipt.is_some() || tx.rival.is_some(),
             untold_fork: false,
         })
     }
 
     /// One that was read from the store.
     pub(crate) fn read(open: OpenTx, now: Instant) -> Option<Self> {
-        let tx = open.tx;
-        Some(Self {
-            id: tx.id,
-            lane: tx.lane,
-            nonce: tx.nonce?,
-            finality: tx.finality,
-            standing: tx.standing,
-            events: tx.events,
-            attempts: open.attempts.into_iter().map(|(_, hash, raw)| (hash, raw)).collect(),
-            unverified: tx.receipt.is_some(),
-            receipt: tx.receipt,
-            told: tx.told,
-            sends: tx.sends,
-            refusals: 0,
-            accepted: None,
-            queued: false,
-            next_send: None,
-            next_check: now,
-            vain_checks: 0,
-            untold_fork: open.forked,
-        })
+        Some(Self { untold_fork: open.forked, ..Self::of(&open.tx, open.attempts, now)? })
     }
 
-    /// Whether it is not in a canonical block.
+    /// Whether no transaction with its nonce is in a canonical block, as far as is known.
     pub(crate) fn is_unmined(&self) -> bool {
-        matches!(self.standing.state, TxState::Allocated | TxState::Submitted)
+        self.rival.is_none()
+            && matches!(self.standing.state, TxState::Allocated | TxState::Submitted)
     }
 
     /// The attempt that is sent: the newest.
-    pub(crate) fn newest(&self) -> Option<&(B256, Bytes)> {
+    pub(crate) fn newest(&self) -> Option<&OpenAttempt> {
         self.attempts.last()
     }
+
+    /// The block that has decided about its nonce: its own, or that of the transaction which took
+    /// its nonce.
+    pub(crate) fn block(&self) -> Option<(u64, B256)> {
+        let own = self.receipt.as_ref().map(|own| (own.block_number, own.block_hash));
+        own.or(self.rival.map(|rival| (rival.block_number, rival.block_hash)))
+    }
+}
+
+fn own_limit(payload: &Payload) -> Option<u128> {
+    payload.fee_limit.or(payload.stated_price())
 }
 
 /// All of them, on one chain.
@@ -118,12 +147,14 @@ pub(crate) struct Book {
     txs: HashMap<TxId, Open>,
     by_hash: HashMap<B256, TxId>,
     unmined: HashMap<Lane, BTreeMap<Nonce, TxId>>,
+    /// What the transactions of a lane have cost lately, in wei.
+    costs: HashMap<Lane, f64>,
 }
 
 impl Book {
     pub(crate) fn insert(&mut self, open: Open) {
-        for (hash, _) in &open.attempts {
-            self.by_hash.insert(*hash, open.id);
+        for attempt in &open.attempts {
+            self.by_hash.insert(attempt.hash, open.id);
         }
         if open.is_unmined() {
             self.unmined.entry(open.lane).or_default().insert(open.nonce, open.id);
@@ -133,11 +164,20 @@ impl Book {
 
     pub(crate) fn remove(&mut self, id: TxId) -> Option<Open> {
         let open = self.txs.remove(&id)?;
-        for (hash, _) in &open.attempts {
-            self.by_hash.remove(hash);
+        for attempt in &open.attempts {
+            self.by_hash.remove(&attempt.hash);
         }
         self.forget_unmined(open.lane, open.nonce);
         Some(open)
+    }
+
+    /// Takes note of an attempt that has just been written: from here on it may be sent.
+    pub(crate) fn add_attempt(&mut self, id: TxId, attempt: OpenAttempt) {
+        if let Some(open) = self.txs.get_mut(&id) {
+            self.by_hash.insert(attempt.hash, id);
+            open.attempts.push(attempt);
+            open.replacing = false;
+        }
     }
 
     fn forget_unmined(&mut self, lane: Lane, nonce: Nonce) {
@@ -174,9 +214,25 @@ impl Book {
         self.by_hash.get(hash).copied()
     }
 
+    /// Whether a lane's transaction at this nonce is open and not in a block.
+    pub(crate) fn is_unmined_at(&self, lane: Lane, nonce: Nonce) -> bool {
+        self.unmined.get(&lane).is_some_and(|nonces| nonces.contains_key(&nonce))
+    }
+
     /// How many of a lane have a nonce and are not in a block.
     pub(crate) fn in_flight(&self, lane: Lane) -> usize {
         self.unmined.get(&lane).map_or(0, BTreeMap::len)
+    }
+
+    /// Takes note of what a mined transaction has cost. Older ones count less and less.
+    pub(crate) fn note_cost(&mut self, lane: Lane, wei: f64) {
+        let usual = self.costs.entry(lane).or_insert(wei);
+        *usual += (wei - *usual) / 16.0;
+    }
+
+    /// What a transaction of a lane usually costs, in wei.
+    pub(crate) fn usual_cost(&self, lane: Lane) -> Option<f64> {
+        self.costs.get(&lane).copied()
     }
 
     /// How many in all.
@@ -193,6 +249,12 @@ impl Book {
     /// The unmined of all lanes, by lane and nonce.
     pub(crate) fn all_unmined(&self) -> impl Iterator<Item = &Open> {
         self.unmined.values().flat_map(BTreeMap::values).filter_map(|id| self.txs.get(id))
+    }
+
+    /// Whether it is its lane's lowest unmined: nothing above it is mined before it.
+    pub(crate) fn is_lowest(&self, open: &Open) -> bool {
+        let nonces = self.unmined.get(&open.lane);
+        nonces.and_then(BTreeMap::first_key_value).is_some_and(|(_, id)| *id == open.id)
     }
 
     /// The unmined of one lane, lowest nonce first.
@@ -232,12 +294,19 @@ impl Book {
         open.standing = standing;
         let (lane, nonce) = (open.lane, open.nonce);
         match step {
-            Step::Mined(_) | Step::Superseded(_) => self.forget_unmined(lane, nonce),
+            Step::Mined(_) => {
+                open.rival = None;
+                change.rival = Set::Clear;
+                self.forget_unmined(lane, nonce);
+            }
+            Step::Superseded(_) | Step::Overtaken(_) => self.forget_unmined(lane, nonce),
             Step::Unmined => {
                 open.receipt = None;
                 open.told = None;
+                open.rival = None;
                 change.receipt = Set::Clear;
                 change.told = Set::Clear;
+                change.rival = Set::Clear;
                 self.unmined.entry(lane).or_default().insert(nonce, id);
             }
             _ => {}

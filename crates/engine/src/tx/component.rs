@@ -6,8 +6,12 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use stile_chain::EstimateError;
-use stile_domain::{ChainId, Finality, Header, Lane, Payload, TxId, gas_limit_for, request_hash};
-use stile_store::{Attempt, NewTx, StoreError, StreamPosition, Tx, TxEvent, TxFilter, TxPage};
+use stile_domain::{
+    ChainId, Fees, Finality, Header, Lane, Payload, TxId, gas_limit_for, request_hash,
+};
+use stile_store::{
+    Attempt, NewTx, StoreError, StreamEvent, StreamPosition, Tx, TxEvent, TxFilter, TxPage,
+};
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
@@ -17,6 +21,7 @@ use crate::error::NonceError;
 use crate::tx::admit::{self, Admitted, SendCall};
 use crate::tx::confirmations::{self, BlockRef};
 use crate::tx::error::TxError;
+use crate::tx::wishes::{self, Cancelled, ReplaceError};
 
 /// A transaction to be handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,6 +192,7 @@ impl Transactions {
     fn new_tx(&self, request: TxRequest) -> NewTx {
         NewTx {
             id: TxId(Uuid::now_v7()),
+            replaces: None,
             tenant: request.tenant,
             lane: request.lane,
             request_id: request.request_id,
@@ -225,6 +231,18 @@ impl Transactions {
             }
         }
         Ok(new)
+    }
+
+    /// Withdraws a transaction, if that can be had still. One that has a nonce gets an empty
+    /// transaction at that nonce beside it, and whichever is mined decides.
+    pub async fn cancel(&self, id: TxId) -> Result<Cancelled, ReplaceError> {
+        wishes::cancel(&self.core, id).await
+    }
+
+    /// Has a transaction offer more: these fees, or what the policy says. What is stated here may be
+    /// above what the request allowed, but not above the chain's limit.
+    pub async fn speed_up(&self, id: TxId, fees: Option<Fees>) -> Result<Tx, ReplaceError> {
+        wishes::speed_up(&self.core, id, fees).await
     }
 
     /// One transaction.
@@ -327,7 +345,7 @@ impl Transactions {
         &self,
         position: StreamPosition,
         limit: u32,
-    ) -> Result<Vec<TxEvent>, StoreError> {
+    ) -> Result<Vec<StreamEvent>, StoreError> {
         self.core.store.events_after(position, limit).await
     }
 

@@ -10,10 +10,10 @@ mod finality;
 mod path;
 mod verify;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use stile_chain::{ChainError, View};
+use stile_chain::{ChainError, Sighting, View};
 use stile_domain::{Header, HeaderWindow, Lane, Receipt, TxId};
 use stile_store::{HeaderUpdate, OpenTx};
 use tracing::{info, warn};
@@ -23,6 +23,7 @@ pub(crate) use self::finality::canonical;
 use self::path::Path;
 use crate::core::Core;
 use crate::metrics;
+use crate::tx::outside::{self, Strange};
 use crate::tx::track::Track;
 
 /// Passes that may fail before a block is passed whose receipts cannot be had.
@@ -83,7 +84,7 @@ async fn pass(core: &Arc<Core>, track: &Track, memory: &mut Memory) -> Result<()
     let same_endpoint = memory.endpoint == view.endpoint();
     memory.endpoint = view.endpoint().to_owned();
     let window = track.window().clone();
-    if window.tip().map(|tip| tip.hash) != Some(view.head().header.hash) {
+    if window.tip().map(|tip| tip.hash) != Some(view.head().hash) {
         let path =
             path::find(track.pool.chain(), &view, &window, same_endpoint, &mut memory.behind)
                 .await?;
@@ -117,10 +118,18 @@ async fn advance(
         reopen(core, track, path.above.unwrap_or(0)).await?;
     }
     let mut found: HashMap<TxId, Receipt> = HashMap::new();
+    let held: HashSet<Lane> = held_lanes(core, track).into_iter().collect();
+    let mut strange: Vec<Strange> = Vec::new();
     for block in &path.blocks {
         let wanted: Vec<_> = {
             let book = track.book();
-            block.transactions.iter().copied().filter(|hash| book.by_hash(hash).is_some()).collect()
+            let (ours, others): (Vec<&Sighting>, Vec<&Sighting>) =
+                block.transactions.iter().partition(|tx| book.by_hash(&tx.hash).is_some());
+            let header = block.header;
+            let of_lane = |tx: &&Sighting| Lane::new(track.pool.chain(), tx.from);
+            let others = others.into_iter().filter(|tx| held.contains(&of_lane(tx)));
+            strange.extend(others.map(|tx| Strange { lane: of_lane(&tx), seen: *tx, header }));
+            ours.into_iter().map(|tx| tx.hash).collect()
         };
         if wanted.is_empty() {
             continue;
@@ -148,7 +157,8 @@ async fn advance(
         }
     }
     let tags = track.book().iter().any(|open| {
-        !matches!(open.finality, stile_domain::Finality::Confirmations(_)) && !open.is_unmined()
+        let tagged = !matches!(open.finality, stile_domain::Finality::Confirmations(_));
+        (tagged && !open.is_unmined()) || (open.resend && open.rival.is_some())
     });
     let heads = view.heads(tags).await;
     let canonical: Vec<Header> = path.blocks.iter().map(|block| block.header).collect();
@@ -170,6 +180,7 @@ async fn advance(
     }
     apply::blocks(core, track, path.above.filter(|_| !replaced.is_empty()), &replaced, found);
     save(core, track, canonical, replaced).await;
+    outside::look_at(core, track, strange).await;
     match track.pool.fee_quote().await {
         Ok(quote) => track.set_quote(quote),
         Err(error) => tracing::debug!(%error, "no fee quote"),
@@ -185,7 +196,7 @@ fn look_at_all(track: &Track) {
     let ids: Vec<TxId> = book.iter().map(|open| open.id).collect();
     for id in ids {
         if let Some(open) = book.get_mut(id) {
-            open.unverified = open.receipt.is_some();
+            open.unverified = open.block().is_some();
             open.next_check = std::time::Instant::now();
         }
     }
@@ -214,9 +225,10 @@ async fn reopen(core: &Core, track: &Track, ancestor: u64) -> Result<(), ChainEr
     let done = done_above(core, track, &lanes, floor).await?;
     let mut book = track.book();
     for tx in done {
-        let concerned =
-            tx.tx.receipt.as_ref().is_some_and(|receipt| receipt.block_number > ancestor)
-                || tx.tx.told.is_some_and(|(height, _)| height > ancestor);
+        let rival = tx.tx.rival.map(|rival| rival.block_number);
+        let own = tx.tx.receipt.as_ref().map(|receipt| receipt.block_number);
+        let concerned = own.or(rival).is_some_and(|height| height > ancestor)
+            || tx.tx.told.is_some_and(|(height, _)| height > ancestor);
         if concerned {
             take_back(&mut book, tx);
         }

@@ -26,6 +26,13 @@
 //! | `follow` | new blocks, reorganisations, finality |
 //! | `receipts` | asking for receipts one by one, where blocks stayed silent |
 //! | `resubmit` | timers |
+//! | `fees` | what attempts offer |
+//! | `bump` | which offer more by the clock |
+//! | `replace` | new attempts: higher offers, and empty ones that withdraw or give up |
+//! | `wishes` | what callers want of transactions that are on their way |
+//! | `overtake` | other transactions at the nonces of ours |
+//! | `outside` | nonces that somebody else has used |
+//! | `funds` | accounts that cannot pay |
 //! | `adopt` | taking up what a lane's last holder left |
 //! | `confirmations` | the blocks on top of a transaction |
 //!
@@ -34,29 +41,50 @@
 
 mod admit;
 mod adopt;
-mod bind;
+pub(crate) mod bind;
 mod book;
+mod bump;
 pub mod component;
 pub mod confirmations;
 pub mod error;
+mod fees;
 mod follow;
+mod funds;
+mod outside;
+mod overtake;
 mod receipts;
 mod record;
+pub(crate) mod replace;
 mod resubmit;
 pub mod settings;
 mod sign;
 mod submit;
-mod track;
+pub(crate) mod track;
+pub mod wishes;
 
 use std::sync::Arc;
+
+use stile_domain::{Lane, Nonce};
+use stile_store::StoreError;
 
 pub(crate) use admit::{SendCall, admit};
 pub(crate) use adopt::{adopt, give_up};
 pub(crate) use bind::wake;
 pub(crate) use record::Recorder;
 pub(crate) use track::Tracks;
+pub use wishes::ReplaceError;
+pub(crate) use wishes::speed_up;
 
 use crate::core::Core;
+
+/// Somebody else has used a lane's nonces up to this one: the lane is paused, or follows.
+pub(crate) async fn outside_use(
+    core: &Arc<Core>,
+    lane: Lane,
+    nonce: Nonce,
+) -> Result<(), StoreError> {
+    outside::used(core, lane, nonce, None, None).await
+}
 
 /// Starts everything that moves transactions.
 pub(crate) fn start(core: &Arc<Core>, recorder: record::Inbox) {

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use stile_chain::{ReceiptAnswer, View};
 use stile_domain::{B256, Receipt, TxId};
-use stile_store::TxChange;
+use stile_store::{OpenAttempt, TxChange};
 use tracing::{debug, warn};
 
 use crate::core::Core;
 use crate::metrics;
-use crate::tx::follow;
 use crate::tx::track::Track;
+use crate::tx::{follow, outside};
 
 /// How often it is looked whether something is due.
 const TICK: Duration = Duration::from_millis(500);
@@ -86,8 +86,8 @@ async fn check_due(core: &Arc<Core>, track: &Track) -> usize {
     found.into_iter().sum()
 }
 
-fn hashes(attempts: &[(B256, stile_domain::Bytes)]) -> Vec<B256> {
-    attempts.iter().map(|(hash, _)| *hash).collect()
+fn hashes(attempts: &[OpenAttempt]) -> Vec<B256> {
+    attempts.iter().map(|attempt| attempt.hash).collect()
 }
 
 async fn check(core: &Arc<Core>, track: &Track, view: &View, due: &[Due]) -> usize {
@@ -116,6 +116,7 @@ async fn check(core: &Arc<Core>, track: &Track, view: &View, due: &[Due]) -> usi
     }
     metrics::receipt_checked("not_found", missing.len());
     silent(core, track, &missing);
+    outside::search(core, track, view, &missing).await;
     let heights = found.iter().map(|(_, receipt)| receipt.block_number);
     let canonical = match follow::canonical(track, view, heights).await {
         Ok(canonical) => canonical,

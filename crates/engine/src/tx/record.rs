@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use stile_domain::{Lane, TxId};
@@ -16,7 +17,8 @@ use tracing::{debug, warn};
 
 use crate::core::Core;
 use crate::metrics;
-use crate::tx::adopt;
+use crate::tx;
+use crate::tx::{adopt, replace};
 
 /// Changes committed together at most. Their lanes' rows are locked for as long as the commit takes,
 /// and whoever binds on those lanes waits for it.
@@ -25,10 +27,15 @@ const BATCH_LIMIT: usize = 250;
 /// From so many changes on a commit takes longer than acceptance should wait.
 const LONG: usize = 32;
 
+/// From so many changes that wait on, no more nonces are bound: what is decided is kept in memory
+/// until it is written, and more must not be decided than can be written.
+const BEHIND: usize = 5000;
+
 /// Where decided changes go.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     sender: UnboundedSender<(Lane, TxChange)>,
+    waiting: AtomicUsize,
 }
 
 pub(crate) type Inbox = UnboundedReceiver<(Lane, TxChange)>;
@@ -36,15 +43,27 @@ pub(crate) type Inbox = UnboundedReceiver<(Lane, TxChange)>;
 impl Recorder {
     pub(crate) fn new() -> (Self, Inbox) {
         let (sender, inbox) = unbounded_channel();
-        (Self { sender }, inbox)
+        (Self { sender, waiting: AtomicUsize::new(0) }, inbox)
     }
 
     /// Hands over a change. To be called under the book's lock, in which it was decided.
     pub(crate) fn write(&self, lane: Lane, change: Option<TxChange>) {
         if let Some(change) = change {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
             // The inbox only closes when the process ends.
             let _ = self.sender.send((lane, change));
         }
+    }
+
+    /// Whether more is decided than can be written at the moment.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) >= BEHIND
+    }
+
+    /// So many are written, or somebody else's to write. `true` if that ends being behind.
+    fn done(&self, count: usize) -> bool {
+        let before = self.waiting.fetch_sub(count, Ordering::Relaxed);
+        before >= BEHIND && before - count < BEHIND
     }
 }
 
@@ -71,7 +90,20 @@ pub(crate) async fn run(core: Arc<Core>, mut inbox: Inbox) {
             }
         }
         let batch = next_batch(&mut waiting);
+        let count = batch.values().map(Vec::len).sum();
         write(&core, batch).await;
+        if core.recorder.done(count) {
+            wake_all(&core);
+        }
+    }
+}
+
+/// Whoever waits for a nonce may have one again.
+fn wake_all(core: &Arc<Core>) {
+    for (slot, _) in core.lanes.held() {
+        if slot.has_waiting() {
+            tx::wake(core, &slot);
+        }
     }
 }
 
@@ -168,13 +200,18 @@ async fn conclude(
         Ok(recorded) => {
             slot.renewed(claim, until);
             let mut lost = false;
+            let mut attempts = Vec::new();
             for (change, recorded) in part.changes.iter().zip(recorded) {
                 lost |= recorded == Recorded::Lost;
+                if let (Recorded::Written { .. }, Some(attempt)) = (recorded, &change.attempt) {
+                    attempts.push((change.tx, attempt.clone()));
+                }
                 debug!(txId = %change.tx, signer = %lane.signer, chain = %lane.chain, node = %core.holder.node,
                        token = claim.token().get(), op = "record", state = %change.standing.state,
                        event = change.event.as_ref().map(|event| event.kind.name()), ?recorded,
                        "fenced write");
             }
+            replace::written(core, lane, &attempts);
             if lost {
                 warn!(signer = %lane.signer, chain = %lane.chain,
                       "the store knows more of this lane than this node: it is read again");
@@ -208,6 +245,20 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn whoever_decides_more_than_can_be_written_is_told() {
+        let (recorder, _inbox) = Recorder::new();
+        let lane = Lane::new(ChainId::new(1).unwrap(), Address::ZERO);
+        for _ in 0..BEHIND {
+            assert!(!recorder.is_behind());
+            let change = TxChange::new(TxId(Uuid::nil()), 1, Standing::CREATED);
+            recorder.write(lane, Some(change));
+        }
+        assert!(recorder.is_behind());
+        assert!(recorder.done(1), "that ends it");
+        assert!(!recorder.is_behind() && !recorder.done(1));
+    }
 
     #[test]
     fn changes_of_one_transaction_keep_their_order_over_commits() {

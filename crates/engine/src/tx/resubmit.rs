@@ -1,5 +1,6 @@
-//! Timers: what is not mined is sent again.
+//! Timers: what is not mined is sent again, and offers more after a while.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use tracing::{debug, info};
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::track::Track;
+use crate::tx::{bump, funds};
 
 /// How often it is looked whether something is due.
 const TICK: Duration = Duration::from_millis(250);
@@ -20,13 +22,19 @@ const HEAD_CHECK: Duration = Duration::from_secs(10);
 pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut heads_checked = Instant::now();
+    let (mut heads_checked, mut funds_looked_at) = (Instant::now(), Instant::now());
+    let mut told = HashSet::new();
     loop {
         tokio::select! {
             () = core.stopping.cancelled() => return,
             _ = ticks.tick() => {}
         }
         send_due(&core, &track);
+        bump::due(&core, &track);
+        if funds_looked_at.elapsed() >= funds::LOOK {
+            funds_looked_at = Instant::now();
+            funds::look(&core, &track, &mut told).await;
+        }
         if heads_checked.elapsed() >= HEAD_CHECK {
             heads_checked = Instant::now();
             check_heads(&core, &track).await;
@@ -77,7 +85,7 @@ async fn check_heads(core: &Core, track: &Track) {
         let book = track.book();
         book.lowest_unmined()
             .filter(|open| open.standing.state == TxState::Submitted && !open.queued)
-            .filter_map(|open| Some((open.id, open.newest()?.0)))
+            .filter_map(|open| Some((open.id, open.newest()?.hash)))
             .collect()
     };
     if lowest.is_empty() {

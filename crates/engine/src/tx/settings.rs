@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stile_chain::{Chains, TxSigner};
-use stile_domain::{Address, Finality};
+use stile_domain::{Address, ChainId, FeePolicy, Finality, Market};
 
 /// How managed transactions are sent and followed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct TxSettings {
     /// How many of a lane may have a nonce and not be in a block; the rest waits.
     pub max_in_flight: usize,
@@ -18,6 +18,15 @@ pub struct TxSettings {
     pub resubmit_after: Option<Duration>,
     /// How often one transaction is sent at most; 0 for no limit.
     pub max_sends: u32,
+    /// The silence after which an attempt is made that offers more; `None` for never.
+    pub bump_after: Option<Duration>,
+    /// How fees are chosen.
+    pub fees: Arc<dyn FeePolicy>,
+    /// The most that an attempt may offer for a unit of gas, by chain; chains that are not named
+    /// have no limit.
+    pub fee_limits: HashMap<ChainId, u128>,
+    /// What is done when somebody else uses a lane's nonces.
+    pub outside_use: OutsideUse,
     /// The silence after which a receipt is asked for by itself.
     pub stale_receipt: Duration,
     /// How many such questions run at one time.
@@ -35,12 +44,32 @@ impl Default for TxSettings {
             finality: Finality::Confirmations(20),
             resubmit_after: Some(Duration::from_secs(60)),
             max_sends: 0,
+            bump_after: Some(Duration::from_secs(120)),
+            fees: Arc::new(Market::default()),
+            fee_limits: HashMap::new(),
+            outside_use: OutsideUse::Pause,
             stale_receipt: Duration::from_secs(60),
             receipt_workers: 10,
             receipt_upon_entry: false,
             reorg_window: 128,
         }
     }
+}
+
+impl TxSettings {
+    /// The most that an attempt may offer on a chain.
+    pub(crate) fn fee_limit(&self, chain: ChainId) -> u128 {
+        self.fee_limits.get(&chain).copied().unwrap_or(u128::MAX)
+    }
+}
+
+/// What is done when somebody else uses a lane's nonces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutsideUse {
+    /// The lane is paused until a person has looked at it.
+    Pause,
+    /// The lane's cursor follows the chain.
+    Follow,
 }
 
 /// What managed transactions need besides a store.

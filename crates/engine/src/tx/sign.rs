@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use stile_chain::{LocalSigner, SignError, SignedTx, TxSigner, UnsignedTx};
-use stile_domain::{Fees, Lane, Nonce, Payload};
+use stile_domain::{AttemptKind, Fees, Lane, Nonce, Payload};
 use stile_store::NewAttempt;
 
 /// Questions to a remote signer at one time.
@@ -36,6 +36,7 @@ impl ToSign {
 
     fn attempt(&self, signed: SignedTx) -> NewAttempt {
         NewAttempt {
+            kind: AttemptKind::Send,
             hash: signed.hash,
             raw: signed.raw,
             fees: self.fees,
@@ -67,6 +68,20 @@ pub(crate) async fn sign(
         }
     }
     (attempts, None)
+}
+
+/// Signs one transaction that replaces another.
+pub(crate) async fn sign_one(
+    signer: &Arc<dyn TxSigner>,
+    tx: &UnsignedTx,
+    kind: AttemptKind,
+) -> Result<NewAttempt, SignError> {
+    let signed = match signer.as_local() {
+        Some(local) => local.sign_now(tx)?,
+        None => signer.sign(tx).await?,
+    };
+    let (fees, gas_limit) = (tx.fees, tx.gas_limit);
+    Ok(NewAttempt { kind, hash: signed.hash, raw: signed.raw, fees, gas_limit })
 }
 
 /// A computation: off the threads that serve calls, spread over cores.

@@ -1,14 +1,15 @@
 //! What a node keeps of one chain.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use stile_chain::{ChainPool, Chains};
-use stile_domain::{ChainId, FeeQuote, HeaderWindow, Heads, Lane};
+use stile_domain::{ChainId, FeeQuote, HeaderWindow, Heads, Lane, U256};
 use tokio::sync::Notify;
 
 use crate::tx::book::Book;
+use crate::tx::funds::Funds;
 use crate::tx::submit::Queue;
 
 /// The chains that transactions go to.
@@ -28,6 +29,7 @@ pub(crate) struct Track {
     heads: Mutex<Option<Heads>>,
     quote: Mutex<Option<(Instant, FeeQuote)>>,
     adopted: Mutex<Vec<Lane>>,
+    funds: Mutex<Funds>,
 }
 
 impl Tracks {
@@ -42,6 +44,7 @@ impl Tracks {
                 heads: Mutex::default(),
                 quote: Mutex::default(),
                 adopted: Mutex::default(),
+                funds: Mutex::default(),
             };
             (pool.chain(), Arc::new(track))
         });
@@ -93,6 +96,21 @@ impl Track {
 
     pub(crate) fn set_quote(&self, quote: FeeQuote) {
         *lock(&self.quote) = Some((Instant::now(), quote));
+    }
+
+    /// Lanes that are stopped because their accounts cannot pay.
+    pub(crate) fn funds(&self) -> MutexGuard<'_, Funds> {
+        lock(&self.funds)
+    }
+
+    /// The same, by name.
+    pub(crate) fn unfunded(&self) -> HashSet<Lane> {
+        self.funds().lanes()
+    }
+
+    /// A lane's account cannot pay this much: nothing of it is sent until it can.
+    pub(crate) fn stop_for_funds(&self, lane: Lane, needed: U256) {
+        self.funds().stop(lane, needed);
     }
 
     /// Lanes whose finished transactions are to be compared with the chain.

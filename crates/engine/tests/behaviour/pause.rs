@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stile_domain::HoldStatus;
-use stile_engine::{NonceError, Settings};
+use stile_engine::{CareError, NonceError, Settings};
 
 use crate::common::{
     Bench, Chain, LANE, accounted, in_clusters, in_every_setup, lane, lease, on, until_status, view,
@@ -34,7 +34,7 @@ async fn a_paused_lane_gives_out_nothing_and_says_why(bench: Bench) {
     assert_eq!(given_back.status, HoldStatus::Released);
     holds.clear();
 
-    assert!(component.resume(lane(LANE)).await.unwrap());
+    assert!(node.lanes().resume(lane(LANE), false).await.unwrap().resumed);
     for _ in 0..3 {
         holds.push(component.allocate(lane(LANE)).await.unwrap());
     }
@@ -46,7 +46,7 @@ async fn a_paused_lane_gives_out_nothing_and_says_why(bench: Bench) {
 async fn nobody_pauses_a_lane_that_was_never_taken(bench: Bench) {
     let node = bench.start("a").await;
     assert!(!node.nonces().pause(lane(LANE), "why not").await.unwrap());
-    assert!(!node.nonces().resume(lane(LANE)).await.unwrap());
+    assert!(matches!(node.lanes().resume(lane(LANE), false).await, Err(CareError::NotStarted)));
 }
 
 /// A hold that runs out after a second, on a lane whose lease is renewed four times in it.
@@ -65,7 +65,7 @@ async fn holds_of_a_paused_lane_still_run_out(bench: Bench) {
 
 async fn holds_of_a_resumed_lane_still_run_out(bench: Bench) {
     let (node, hold) = silent_hold(&bench).await;
-    assert!(node.nonces().resume(lane(LANE)).await.unwrap());
+    assert!(node.lanes().resume(lane(LANE), false).await.unwrap().resumed);
     until_status(&*bench.store, &hold, HoldStatus::Suspect).await;
     let next = node.nonces().allocate(lane(LANE)).await.unwrap();
     assert_eq!(next.nonce, 1);
@@ -77,7 +77,7 @@ async fn any_node_may_pause_a_lane(bench: Bench) {
     assert!(b.nonces().pause(lane(LANE), "from elsewhere").await.unwrap());
     let refused = a.nonces().allocate(lane(LANE)).await;
     assert!(matches!(refused, Err(NonceError::LanePaused { .. })), "{refused:?}");
-    assert!(b.nonces().resume(lane(LANE)).await.unwrap());
+    assert!(b.lanes().resume(lane(LANE), false).await.unwrap().resumed);
     assert_eq!(a.nonces().allocate(lane(LANE)).await.unwrap().nonce, 1);
     assert_eq!(view(&*bench.store, lane(LANE)).await.owner.node.0, "a");
 }

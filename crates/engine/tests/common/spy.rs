@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce};
 use stile_store::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey,
-    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneEvent,
+    LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal, Resumed,
+    SchemaReport, Store, StoreError, StreamPosition,
 };
 use testkit::eventually;
 use tokio::sync::watch;
@@ -286,13 +287,52 @@ impl Store for Spy {
         self.inner.release(claims).await
     }
 
+    async fn follow_chain(
+        &self,
+        claim: &Claim,
+        realign: Realign,
+        event: &NewLaneEvent,
+        lease: Duration,
+    ) -> Result<Result<(), Refusal>, StoreError> {
+        self.inner.follow_chain(claim, realign, event, lease).await
+    }
+
+    async fn own_up(
+        &self,
+        claim: &Claim,
+        nonces: &[Nonce],
+        reason: &str,
+        lease: Duration,
+    ) -> Result<Result<Vec<Hold>, Refusal>, StoreError> {
+        self.inner.own_up(claim, nonces, reason, lease).await
+    }
+
+    async fn tell_lane(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        event: &NewLaneEvent,
+    ) -> Result<(), StoreError> {
+        self.inner.tell_lane(node, lane, event).await
+    }
+
+    async fn lane_history(
+        &self,
+        lane: Lane,
+        before: Option<StreamPosition>,
+        limit: u32,
+    ) -> Result<Vec<LaneEvent>, StoreError> {
+        self.inner.lane_history(lane, before, limit).await
+    }
+
     async fn start_cursor(
         &self,
+        node: &NodeId,
         claim: &Claim,
         at: Nonce,
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError> {
-        self.inner.start_cursor(claim, at, lease).await
+        self.inner.start_cursor(node, claim, at, lease).await
     }
 
     async fn expire(
@@ -316,12 +356,24 @@ impl Store for Spy {
         self.inner.mark(marks).await
     }
 
-    async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, StoreError> {
-        self.inner.pause(lane, reason).await
+    async fn pause(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        reason: &str,
+        data: &serde_json::Value,
+    ) -> Result<bool, StoreError> {
+        self.inner.pause(node, lane, reason, data).await
     }
 
-    async fn resume(&self, lane: Lane) -> Result<bool, StoreError> {
-        self.inner.resume(lane).await
+    async fn resume(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        realign: Option<Realign>,
+        data: &serde_json::Value,
+    ) -> Result<Resumed, StoreError> {
+        self.inner.resume(node, lane, realign, data).await
     }
 
     async fn allocated_under(

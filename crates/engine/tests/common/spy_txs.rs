@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
+use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 use stile_store::{
-    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
-    StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
+    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, NonceOwner, OpenTx, Recorded, Refusal,
+    StoreError, StreamEvent, StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
+    Wish, Withdrawal,
 };
 
 use super::spy::Spy;
@@ -15,6 +16,35 @@ use super::spy::Spy;
 impl TxStore for Spy {
     async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError> {
         self.inner.accept(node, txs).await
+    }
+
+    async fn withdraw(&self, node: &NodeId, id: TxId) -> Result<Withdrawal, StoreError> {
+        self.inner.withdraw(node, id).await
+    }
+
+    async fn wish(&self, id: TxId, wish: &Wish) -> Result<Option<Tx>, StoreError> {
+        self.inner.wish(id, wish).await
+    }
+
+    async fn wishes(&self, lanes: &[Lane]) -> Result<Vec<(Lane, TxId, Wish)>, StoreError> {
+        self.inner.wishes(lanes).await
+    }
+
+    async fn nonce_owners(
+        &self,
+        lane: Lane,
+        from: Nonce,
+        limit: u32,
+    ) -> Result<Vec<NonceOwner>, StoreError> {
+        self.inner.nonce_owners(lane, from, limit).await
+    }
+
+    async fn with_attempts(&self, ids: &[TxId]) -> Result<Vec<OpenTx>, StoreError> {
+        self.inner.with_attempts(ids).await
+    }
+
+    async fn txs_of_attempts(&self, hashes: &[B256]) -> Result<Vec<Option<TxId>>, StoreError> {
+        self.inner.txs_of_attempts(hashes).await
     }
 
     async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {
@@ -103,7 +133,7 @@ impl TxStore for Spy {
         &self,
         position: StreamPosition,
         limit: u32,
-    ) -> Result<Vec<TxEvent>, StoreError> {
+    ) -> Result<Vec<StreamEvent>, StoreError> {
         self.inner.events_after(position, limit).await
     }
 

@@ -64,7 +64,7 @@ async fn hole_16a_a_token_raised_during_a_lanes_start_does_no_harm(bench: Bench)
     until_asked(&chain).await;
     for _ in 0..3 {
         assert!(node.nonces().pause(lane(LANE), "looking into it").await.unwrap());
-        assert!(node.nonces().resume(lane(LANE)).await.unwrap());
+        assert!(node.lanes().resume(lane(LANE), false).await.unwrap().resumed);
     }
     chain.answer(lane(LANE));
     let mut holds = Vec::new();
@@ -106,12 +106,13 @@ async fn hole_16a_pauses_in_between_lose_no_nonce_and_give_none_twice(bench: Ben
     });
     let callers: Vec<_> = callers.collect();
     let disturber = tokio::spawn({
-        let (component, done) = (node.nonces().clone(), Arc::clone(&done));
+        let (component, care) = (node.nonces().clone(), node.lanes().clone());
+        let done = Arc::clone(&done);
         async move {
             let mut pauses = 0;
             while !done.load(Ordering::Relaxed) {
                 component.pause(lane(LANE), "just a moment").await.unwrap();
-                component.resume(lane(LANE)).await.unwrap();
+                care.resume(lane(LANE), false).await.unwrap();
                 pauses += 1;
             }
             pauses

@@ -53,7 +53,7 @@ async fn a_paused_lane_accepts_and_goes_on_when_resumed(bench: Bench) {
     node.nonces().pause(lane(0), "for a test").await.unwrap();
     let tx = send(&node, transfer(0, "paused")).await;
     assert_eq!((tx.nonce, tx.standing.state), (None, TxState::Created));
-    node.nonces().resume(lane(0)).await.unwrap();
+    node.lanes().resume(lane(0), false).await.unwrap();
     mined(&node, tx.id).await;
     node.shutdown().await;
 }

@@ -65,6 +65,12 @@ struct PayloadBody {
     /// A transaction of the old kind, at this price in wei.
     #[schema(value_type = Option<schema::GasPrice>)]
     gas_price: Option<Price>,
+    /// The most wei that any attempt may offer for a unit of gas. If left out, the stated price is
+    /// the limit, and without one the chain's.
+    #[schema(value_type = Option<schema::GasPrice>)]
+    fee_limit: Option<Price>,
+    /// Whether it is made anew, as another transaction, if somebody else's takes its nonce.
+    resend_if_replaced: Option<bool>,
 }
 
 impl From<PayloadBody> for Payload {
@@ -78,6 +84,8 @@ impl From<PayloadBody> for Payload {
             max_fee_per_gas: price(body.max_fee_per_gas),
             max_priority_fee_per_gas: price(body.max_priority_fee_per_gas),
             gas_price: price(body.gas_price),
+            fee_limit: price(body.fee_limit),
+            resend_if_replaced: body.resend_if_replaced.unwrap_or(false),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! | `send` | take one |
 //! | `batch` | take many, with an answer for each |
 //! | `read` | one, one by its caller's name, a page |
+//! | `replace` | withdraw one, or have it mined sooner |
 //! | `story` | history, attempts, confirmations |
 //! | `body` | what a caller hands over |
 //! | `value` | amounts, addresses and bytes as callers write them |
@@ -15,6 +16,7 @@ pub(crate) mod batch;
 pub(crate) mod body;
 pub(crate) mod finality;
 pub(crate) mod read;
+pub(crate) mod replace;
 pub(crate) mod send;
 pub(crate) mod story;
 pub(crate) mod value;

@@ -70,8 +70,12 @@ pub(crate) async fn find(app: &Shared, access: &Access, text: &str) -> Result<Tx
     let id = tx_id(text)?;
     let found = app.node.transactions().get(id).await?;
     let visible = |tx: &Tx| tx.tenant == TENANT && app.directory.shows(access, tx.lane);
-    let missing = || Problem::new(Code::TxNotFound, format!("there is no transaction {id} here"));
-    found.filter(visible).ok_or_else(missing)
+    found.filter(visible).ok_or_else(|| missing(id))
+}
+
+/// What a caller is told whose transaction is not here.
+pub(crate) fn missing(id: TxId) -> Problem {
+    Problem::new(Code::TxNotFound, format!("there is no transaction {id} here"))
 }
 
 /// A transaction's name.

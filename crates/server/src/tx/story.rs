@@ -74,6 +74,9 @@ pub(crate) struct History {
 struct AttemptView {
     /// 1 for the first.
     number: u32,
+    /// What it is for.
+    #[schema(value_type = schema::AttemptKindName)]
+    kind: &'static str,
     /// Its hash.
     #[schema(value_type = schema::Hash)]
     tx_hash: String,
@@ -117,6 +120,7 @@ impl From<Attempt> for AttemptView {
         let text = |wei: Option<u128>| wei.map(|wei| wei.to_string());
         Self {
             number: attempt.number,
+            kind: attempt.kind.name(),
             tx_hash: attempt.hash.to_string(),
             raw: attempt.raw.to_string(),
             max_fee_per_gas: text(max_fee),

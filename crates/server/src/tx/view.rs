@@ -1,9 +1,9 @@
 //! A transaction as callers see it.
 
 use serde::Serialize;
-use stile_domain::{Payload, Receipt, Timestamp};
+use stile_domain::{Payload, Receipt, Rival, Timestamp};
 use stile_engine::Transactions;
-use stile_store::Tx;
+use stile_store::{Tx, Wish};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -44,6 +44,15 @@ pub(crate) struct TxView {
     tx_hash: Option<String>,
     /// Where it was mined, while that block is canonical.
     receipt: Option<ReceiptView>,
+    /// The transaction that took its nonce, while that one's block is canonical.
+    rival: Option<RivalView>,
+    /// The transaction in whose place it was made.
+    replaces: Option<Uuid>,
+    /// The transaction that was made in its place.
+    replaced_by: Option<Uuid>,
+    /// What its caller wants of it that has not been seen to yet.
+    #[schema(value_type = Option<schema::WishName>)]
+    wish: Option<&'static str>,
     /// Blocks on top of its own.
     confirmations: u64,
     /// When it counts as done.
@@ -91,6 +100,10 @@ impl TxView {
             outcome: tx.standing.outcome.map(|outcome| outcome.name()),
             tx_hash: tx.tx_hash.map(|hash| hash.to_string()),
             receipt: tx.receipt.as_ref().map(ReceiptView::from),
+            rival: tx.rival.as_ref().map(RivalView::from),
+            replaces: tx.replaces.map(|id| id.0),
+            replaced_by: tx.replaced_by.map(|id| id.0),
+            wish: tx.wish.as_ref().map(wish),
             finality: FinalityText(tx.finality),
             gas_limit: tx.gas_limit.map(|gas| gas.to_string()),
             error: tx.error,
@@ -102,6 +115,13 @@ impl TxView {
             last_receipt_check_at: tx.last_receipt_check_at,
             confirmed_at: tx.confirmed_at,
         }
+    }
+}
+
+fn wish(wish: &Wish) -> &'static str {
+    match wish {
+        Wish::Cancel => "cancel",
+        Wish::SpeedUp(_) => "speed-up",
     }
 }
 
@@ -131,6 +151,13 @@ struct PayloadView {
     /// The price of a transaction of the old kind, if the caller said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     gas_price: Option<String>,
+    /// The most wei that any attempt may offer for a unit of gas, if the caller said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fee_limit: Option<String>,
+    /// Whether it is made anew if somebody else's transaction takes its nonce; left out if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    resend_if_replaced: bool,
 }
 
 impl From<&Payload> for PayloadView {
@@ -144,6 +171,8 @@ impl From<&Payload> for PayloadView {
             max_fee_per_gas: text(payload.max_fee_per_gas),
             max_priority_fee_per_gas: text(payload.max_priority_fee_per_gas),
             gas_price: text(payload.gas_price),
+            fee_limit: text(payload.fee_limit),
+            resend_if_replaced: payload.resend_if_replaced,
         }
     }
 }
@@ -186,6 +215,35 @@ impl From<&Receipt> for ReceiptView {
             gas_used: receipt.gas_used.to_string(),
             effective_gas_price: receipt.effective_gas_price.to_string(),
             contract_address: receipt.contract_address.map(|address| address.to_string()),
+        }
+    }
+}
+
+/// Another transaction on the chain at the same nonce.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Rival)]
+struct RivalView {
+    /// Whose it is.
+    #[schema(value_type = schema::SuccessorName)]
+    by: &'static str,
+    /// Which one; null if it was mined too long ago to be found.
+    #[schema(value_type = Option<schema::Hash>)]
+    tx_hash: Option<String>,
+    /// The height of its block.
+    block_number: u64,
+    /// Its block.
+    #[schema(value_type = schema::Hash)]
+    block_hash: String,
+}
+
+impl From<&Rival> for RivalView {
+    fn from(rival: &Rival) -> Self {
+        Self {
+            by: rival.by.name(),
+            tx_hash: rival.tx_hash.map(|hash| hash.to_string()),
+            block_number: rival.block_number,
+            block_hash: rival.block_hash.to_string(),
         }
     }
 }

@@ -37,10 +37,10 @@ enum Command {
     Dev(dev::DevArgs),
     /// Run a node.
     Serve(ConfigFile),
-    /// Transactions of a running server: send, get, list, watch.
+    /// Transactions of a running server: send, get, list, watch, cancel, speed up.
     #[command(subcommand)]
     Tx(tx::TxCommand),
-    /// Signers of a running server: list, show.
+    /// Signers of a running server: list, show, and what to do when one does not move.
     #[command(subcommand)]
     Signer(signer::SignerCommand),
     /// API keys, in the store itself: create, list, revoke.

@@ -28,6 +28,7 @@ pub(super) const SECTIONS: &[&Section] = &[
     &nonce::LANE,
     &service::CLUSTER,
     &transaction::RESUBMIT,
+    &transaction::FEES,
     &transaction::CONFIRMATIONS,
     &lists::CHAIN,
     &lists::SIGNER,
@@ -78,24 +79,12 @@ pub(super) enum Preset {
 /// From when on a key does something.
 enum Effect {
     Now,
-    FeeBumps,
-    GapRepair,
     ClusterRelease,
 }
 
 impl Key {
     const fn new(name: &'static str, kind: Kind, preset: Preset, text: &'static str) -> Self {
         Self { name, kind, preset, text, effect: Effect::Now }
-    }
-
-    /// Marks a key that only matters once Stile raises fees.
-    const fn with_fee_bumps(self) -> Self {
-        Self { effect: Effect::FeeBumps, ..self }
-    }
-
-    /// Marks a key that only matters once Stile notices outside use.
-    const fn with_gap_repair(self) -> Self {
-        Self { effect: Effect::GapRepair, ..self }
     }
 
     /// Marks a key that only matters once nodes work together.

@@ -291,3 +291,23 @@ async fn the_chain_listens_where_it_is_asked_to() {
     let said = finished.ok().contains("127.0.0.1:8545 is taken)");
     assert!(said || usual.is_err(), "{finished:?}");
 }
+
+#[tokio::test]
+async fn it_says_who_can_reach_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let remark = |output: &str| {
+        let line = output.lines().find(|line| line.starts_with("server ")).unwrap();
+        line.split_once('(').unwrap().1.trim_end_matches(')').to_owned()
+    };
+    let finished = run_in(directory.path(), &DEV).await;
+    assert_eq!(remark(finished.ok()), "only this machine can reach it");
+    let config = directory.path().join("stile.toml");
+    std::fs::write(config, "store.url = \"sqlite://.stile/dev.db\"\n").unwrap();
+    let key = ["key", "create", "--name", "guest", "--signer", "all", "--config", "stile.toml"];
+    run_in(directory.path(), &key).await.ok();
+    let finished = run_in(directory.path(), &DEV).await;
+    assert_eq!(remark(finished.ok()), "only this machine can reach it, with an API key");
+    let everywhere = ["dev", "--once", "--listen", "0.0.0.0:0"];
+    let finished = run_in(directory.path(), &everywhere).await;
+    assert_eq!(remark(finished.ok()), "other machines can reach it, with an API key");
+}

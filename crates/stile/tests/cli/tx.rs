@@ -83,6 +83,60 @@ async fn a_transaction_from_the_terminal_lands() {
 }
 
 #[tokio::test]
+async fn what_is_done_cannot_be_cancelled_or_sped_up() {
+    let place = Place::start().await;
+    let send = ["tx", "send", "--signer", SIGNER, "--to", TO, "--wait"];
+    let limits = ["--fee-limit", "100gwei", "--resend-if-replaced"];
+    let sent = place.json(&[&send[..], &limits].concat()).await;
+    assert_eq!(sent["payload"]["feeLimit"], "100000000000", "{sent}");
+    assert_eq!(sent["payload"]["resendIfReplaced"], true, "{sent}");
+    let id = sent["txId"].as_str().unwrap();
+    for command in [
+        &["tx", "cancel", id][..],
+        &["tx", "speed-up", id],
+        &[
+            "tx",
+            "speed-up",
+            id,
+            "--max-fee-per-gas",
+            "9gwei",
+            "--max-priority-fee-per-gas",
+            "2gwei",
+        ],
+    ] {
+        let refused = place.run(command).await;
+        assert!(refused.failure().contains("(too-late)"), "{refused:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_signer_is_looked_after_from_the_terminal() {
+    let place = Place::start().await;
+    let early = place.run(&["signer", "doctor", SIGNER]).await;
+    assert!(early.failure().contains("(lane-not-started)"), "{early:#?}");
+    let send = ["tx", "send", "--signer", SIGNER, "--to", TO, "--wait"];
+    place.run(&send).await.ok();
+    let diagnosis = place.json(&["signer", "doctor", SIGNER]).await;
+    assert_eq!(diagnosis["healthy"], true, "{diagnosis}");
+    let summary = diagnosis["summary"].as_str().unwrap();
+    assert!(place.run(&["signer", "doctor", SIGNER]).await.ok().starts_with(summary));
+    let repair = place.run(&["signer", "repair", SIGNER, "--apply"]).await;
+    assert!(repair.ok().ends_with("There is nothing to mend.\n"), "{repair:#?}");
+    let found = place.run(&["signer", "reconcile", SIGNER]).await;
+    assert_eq!(found.ok(), "Nothing was found that does not agree with the chain.\n");
+    let plan = place.run(&["signer", "resume", SIGNER, "--dry-run"]).await;
+    assert!(plan.ok().contains("nothing was changed"), "{plan:#?}");
+    let history = place.run(&["signer", "history", SIGNER, "--limit", "1"]).await;
+    assert!(history.ok().contains("STARTED"), "{history:#?}");
+    let paused = place.run(&["signer", "pause", SIGNER, "--reason", "key rotation"]).await;
+    assert!(paused.ok().contains("key rotation"), "{paused:#?}");
+    let diagnosis = place.run(&["signer", "doctor", SIGNER]).await;
+    assert!(diagnosis.ok().contains("the signer is paused"), "{diagnosis:#?}");
+    let resumed = place.run(&["signer", "resume", SIGNER]).await;
+    assert!(resumed.ok().starts_with("The signer goes on."), "{resumed:#?}");
+}
+
+#[tokio::test]
 async fn waiting_for_a_transaction_that_reverts_fails_and_says_so() {
     let place = Place::start().await;
     // A contract whose code reverts while it is deployed; the gas is given, so nothing is
@@ -109,6 +163,19 @@ async fn what_cannot_be_meant_is_a_mistake_in_usage() {
         let finished = run(&[&["tx", "send"], bad].concat()).await;
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:#?}");
     }
+    for bad in [
+        &["tx", "cancel"][..],
+        &["tx", "speed-up", "an-id", "--gas-price", "1,5gwei"],
+        &["tx", "speed-up", "an-id", "--max-fee-per-gas", "30gwei"],
+        &["tx", "speed-up", "an-id", "--max-priority-fee-per-gas", "1gwei"],
+        &["signer", "repair", SIGNER],
+        &["signer", "repair", SIGNER, "--apply", "--dry-run"],
+        &["signer", "repair", SIGNER, "--apply", "--attest", "seven"],
+        &["signer", "history", SIGNER, "--limit", "0"],
+    ] {
+        let finished = run(bad).await;
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:#?}");
+    }
 }
 
 #[tokio::test]
@@ -120,6 +187,9 @@ async fn a_server_that_is_not_there_is_named_with_what_to_do() {
         &["tx", "send", "--signer", SIGNER, "--to", TO],
         &["signer", "list"],
         &["signer", "show", SIGNER],
+        &["signer", "doctor", SIGNER],
+        &["signer", "repair", SIGNER, "--dry-run"],
+        &["tx", "cancel", "01890000-0000-7000-8000-000000000000"],
     ] {
         let finished = run(&[command, &["--url", &url]].concat()).await;
         for part in [url.as_str(), "stile serve", "--url", "STILE_URL"] {

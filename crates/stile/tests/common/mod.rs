@@ -12,7 +12,7 @@
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 /// A test on each store for every function named, which takes the test binary's own `Backend`.
-#[allow(unused_macros, reason = "see above")]
+#[allow(unused_macros, reason = "not every test binary runs on both stores")]
 macro_rules! on_both_stores {
     ($($test:ident),+ $(,)?) => {
         mod sqlite {

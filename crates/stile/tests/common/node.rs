@@ -19,6 +19,7 @@ pub(crate) struct NodeOptions {
     keys: BTreeMap<String, String>,
     signers: Vec<String>,
     endpoints: Vec<String>,
+    max_fee_gwei: Option<f64>,
     further_chains: Vec<u64>,
     environment: Vec<(String, String)>,
 }
@@ -40,6 +41,7 @@ impl NodeOptions {
             keys: BTreeMap::new(),
             signers: signers.iter().map(|signer| format!("address = \"{signer}\"")).collect(),
             endpoints: Vec::new(),
+            max_fee_gwei: None,
             further_chains: Vec::new(),
             environment: Vec::new(),
         };
@@ -74,6 +76,12 @@ impl NodeOptions {
     /// Asks this chain node, instead of none or besides others.
     pub(crate) fn endpoint(mut self, url: &str) -> Self {
         self.endpoints.push(url.to_owned());
+        self
+    }
+
+    /// The most that an attempt may offer on the chain.
+    pub(crate) fn max_fee_gwei(mut self, gwei: f64) -> Self {
+        self.max_fee_gwei = Some(gwei);
         self
     }
 
@@ -118,6 +126,9 @@ impl NodeOptions {
             writeln!(text, "{key} = {value}").expect("write to a string");
         }
         writeln!(text, "[[chain]]\nid = {CHAIN}\nendpoints = {:?}", self.endpoints).expect("write");
+        if let Some(gwei) = self.max_fee_gwei {
+            writeln!(text, "max_fee_gwei = {gwei:?}").expect("write to a string");
+        }
         for id in &self.further_chains {
             writeln!(text, "[[chain]]\nid = {id}").expect("write to a string");
         }

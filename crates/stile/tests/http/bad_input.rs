@@ -17,8 +17,8 @@ struct Call {
 const HOLD: &str = "\"01890000-0000-7000-8000-000000000000\"";
 const HASH: &str = "\"0x1111111111111111111111111111111111111111111111111111111111111111\"";
 
-/// Every call that takes a body.
-const CALLS: [Call; 5] = [
+/// Every call about a signer that takes a body.
+const CALLS: [Call; 7] = [
     Call { prefix: "/api/v1/nonces", rest: "/allocate", fields: &[] },
     Call {
         prefix: "/api/v1/nonces",
@@ -32,6 +32,8 @@ const CALLS: [Call; 5] = [
     },
     Call { prefix: "/api/v1/signers", rest: "/pause", fields: &[("reason", "\"maintenance\"")] },
     Call { prefix: "/api/v1/signers", rest: "/resume", fields: &[] },
+    Call { prefix: "/api/v1/signers", rest: "/repair", fields: &[] },
+    Call { prefix: "/api/v1/signers", rest: "/reconcile", fields: &[] },
 ];
 
 impl Call {
@@ -159,12 +161,43 @@ fn bad_values(call: &Call) -> Vec<Bad> {
     bad
 }
 
+/// Values of fields that may be left out.
+fn bad_options() -> Vec<Bad> {
+    let call = |rest: &str, name: &str, value: &str| {
+        let body = format!("{{\"{name}\": {value}}}");
+        Bad::post(format!("/api/v1/signers/{SIGNER}/{rest}"), body)
+    };
+    let mut bad = Vec::new();
+    for value in ["0", "1", "\"true\"", "\"\"", "[]", "{}"] {
+        bad.push(call("resume", "dryRun", value).field("dryRun"));
+        bad.push(call("repair", "apply", value).field("apply"));
+    }
+    bad.push(call("resume", "apply", "true").field("apply"));
+    bad.push(call("repair", "dryRun", "true").field("dryRun"));
+    bad.push(call("reconcile", "apply", "true").field("apply"));
+    for value in ["1", "true", "\"1\"", "{}"] {
+        bad.push(call("repair", "attest", value).field("attest"));
+    }
+    for value in ["-1", "1.5", "\"1\"", "null", "true", "[]", "9223372036854775808"] {
+        bad.push(call("repair", "attest", &format!("[{value}]")).field("attest[0]"));
+        bad.push(call("repair", "attest", &format!("[1, {value}]")).field("attest[1]"));
+    }
+    let many = format!("[{}]", vec!["1"; 1001].join(","));
+    bad.push(call("repair", "attest", &many).field("attest"));
+    bad
+}
+
 fn bad_queries() -> Vec<Bad> {
     let holds = |query: &str| Bad::new("GET", format!("/api/v1/nonces/{SIGNER}?{query}"));
     let lane = |query: &str| Bad::new("GET", format!("/api/v1/signers/{SIGNER}?{query}"));
     let lanes = |query: &str| Bad::new("GET", format!("/api/v1/signers?{query}"));
+    let of_lane = |rest: &str, query: &str| {
+        Bad::new("GET", format!("/api/v1/signers/{SIGNER}/{rest}?{query}"))
+    };
+    let doctor = |query: &str| of_lane("doctor", query);
+    let history = |query: &str| of_lane("history", query);
     let mut bad = Vec::new();
-    for list in [&holds as &dyn Fn(&str) -> Bad, &lanes] {
+    for list in [&holds as &dyn Fn(&str) -> Bad, &lanes, &history] {
         for limit in ["0", "abc", "-1", "501", "1.5", "", "99999999999999999999"] {
             bad.push(list(&format!("limit={limit}")).field("limit"));
         }
@@ -173,7 +206,7 @@ fn bad_queries() -> Vec<Bad> {
         }
         bad.push(list("limit=1&limit=2").field("limit"));
     }
-    for call in [&holds as &dyn Fn(&str) -> Bad, &lane, &lanes] {
+    for call in [&holds as &dyn Fn(&str) -> Bad, &lane, &lanes, &doctor, &history] {
         for chain in ["0", "-1", "abc", "", "9223372036854775808"] {
             bad.push(call(&format!("chainId={chain}")).field("chainId"));
         }
@@ -182,11 +215,20 @@ fn bad_queries() -> Vec<Bad> {
     for status in ["held", "GONE", ""] {
         bad.push(holds(&format!("status={status}")).field("status"));
     }
-    for call in [&holds as &dyn Fn(&str) -> Bad, &lane] {
+    for call in [&holds as &dyn Fn(&str) -> Bad, &lane, &doctor, &history] {
         bad.push(call("chainId=1").expect(404, "unknown-signer", None));
     }
     bad.extend(bad_signers(|signer| Bad::new("GET", format!("/api/v1/nonces/{signer}"))));
-    bad.extend(bad_signers(|signer| Bad::new("GET", format!("/api/v1/signers/{signer}"))));
+    for rest in ["", "/doctor", "/history"] {
+        let path = |signer: &str| format!("/api/v1/signers/{signer}{rest}");
+        bad.extend(bad_signers(|signer| Bad::new("GET", path(signer))));
+    }
+    for rest in ["doctor", "history"] {
+        for method in ["POST", "PUT", "DELETE", "PATCH"] {
+            let call = Bad::new(method, format!("/api/v1/signers/{SIGNER}/{rest}"));
+            bad.push(call.expect(405, "method-not-allowed", None));
+        }
+    }
     bad
 }
 
@@ -222,7 +264,8 @@ async fn bad_input_is_refused_with_a_reason_and_nothing_is_written() {
     let given_back = solo.node.allocate(SIGNER).await.ok();
     solo.node.recyclable(&given_back, "not sent").await.ok();
     let before = solo.dump();
-    for call in [bad_bodies(), bad_queries(), bad_headers_and_paths()].into_iter().flatten() {
+    let all = [bad_bodies(), bad_options(), bad_queries(), bad_headers_and_paths()];
+    for call in all.into_iter().flatten() {
         call.is_refused(&solo.node).await;
         assert_eq!(solo.dump(), before, "{}", call.what);
     }

@@ -55,6 +55,8 @@ fn bad_sends() -> Vec<(String, &'static str)> {
             paying(", \"maxFeePerGas\": \"1\", \"maxPriorityFeePerGas\": \"2\""),
             "payload.maxPriorityFeePerGas",
         ),
+        (paying(", \"maxFeePerGas\": \"2\", \"feeLimit\": \"1\""), "payload.feeLimit"),
+        (paying(", \"gasPrice\": \"2\", \"feeLimit\": \"1\""), "payload.feeLimit"),
     ];
     for payload in ["null", "1", "true", "\"\"", "[]", "[null]"] {
         let body = format!("{{\"signer\": \"{SIGNER}\", \"payload\": {payload}}}");
@@ -81,12 +83,17 @@ fn bad_sends() -> Vec<(String, &'static str)> {
         ("gasPrice", "payload.gasPrice"),
         ("maxFeePerGas", "payload.maxFeePerGas"),
         ("maxPriorityFeePerGas", "payload.maxPriorityFeePerGas"),
+        ("feeLimit", "payload.feeLimit"),
     ];
     let huge = format!("\"0x1{}\"", "0".repeat(64));
     for (name, field) in limits {
         for amount in NO_AMOUNT.into_iter().chain([huge.as_str()]) {
             bad.push((paying(&format!(", \"{name}\": {amount}")), field));
         }
+    }
+    for value in ["0", "1", "\"true\"", "\"\"", "[]", "{}"] {
+        let fields = format!(", \"resendIfReplaced\": {value}");
+        bad.push((paying(&fields), "payload.resendIfReplaced"));
     }
     for gas in ["0", "\"20999\"", "\"9223372036854775808\"", "\"18446744073709551616\""] {
         bad.push((paying(&format!(", \"gasLimit\": {gas}")), "payload.gasLimit"));
@@ -144,6 +151,54 @@ fn bad_bodies() -> Vec<Bad> {
         let untyped = Bad::post(path, body("")).header("content-type", "text/plain");
         bad.push(untyped.expect(415, "unsupported-media-type", None));
     }
+    bad
+}
+
+/// What withdrawing and speeding up refuse.
+fn bad_replacements() -> Vec<Bad> {
+    let mut bad = Vec::new();
+    for rest in ["cancel", "speed-up"] {
+        let path = || format!("/api/v1/tx/{TX}/{rest}");
+        bad.push(Bad::post(path(), "{}").expect(404, "tx-not-found", None));
+        bad.push(Bad::new("POST", path()).expect(404, "tx-not-found", None));
+        for id in ["nonsense", "1", "01890000-0000-7000-8000-00000000000g", "%20", "%ff"] {
+            bad.push(Bad::post(format!("/api/v1/tx/{id}/{rest}"), "{}").field("txId"));
+        }
+        bad.push(Bad::post(path(), "{\"unknown\": 1}").field("unknown"));
+        for body in ["[]", "null", "1", "\"text\"", "true"] {
+            bad.push(Bad::post(path(), body).field("body"));
+        }
+        for body in ["{", "nonsense", " ", "{} garbage", "{}{}"] {
+            bad.push(Bad::post(path(), body).malformed());
+        }
+        let large = [vec![b' '; 1_000_000], b"{}".to_vec()].concat();
+        bad.push(Bad::post(path(), large).expect(413, "body-too-large", None));
+        let untyped = Bad::post(path(), "{}").header("content-type", "text/plain");
+        bad.push(untyped.expect(415, "unsupported-media-type", None));
+        for method in ["GET", "PUT", "DELETE", "PATCH"] {
+            bad.push(Bad::new(method, path()).expect(405, "method-not-allowed", None));
+        }
+    }
+    let speed_up = |body: &str| Bad::post(format!("/api/v1/tx/{TX}/speed-up"), body);
+    for name in ["maxFeePerGas", "maxPriorityFeePerGas", "gasPrice"] {
+        for amount in NO_AMOUNT {
+            bad.push(speed_up(&format!("{{\"{name}\": {amount}}}")).field(name));
+        }
+        let twice = format!("{{\"{name}\": 1, \"{name}\": 1}}");
+        bad.push(speed_up(&twice).field(name));
+    }
+    for (body, field) in [
+        ("{\"maxFeePerGas\": 1}", "maxPriorityFeePerGas"),
+        ("{\"maxPriorityFeePerGas\": 1}", "maxFeePerGas"),
+        ("{\"maxFeePerGas\": 1, \"maxPriorityFeePerGas\": 2}", "maxPriorityFeePerGas"),
+        ("{\"gasPrice\": 1, \"maxFeePerGas\": 1}", "gasPrice"),
+        ("{\"gasPrice\": 1, \"maxPriorityFeePerGas\": 1}", "gasPrice"),
+        ("{\"feeLimit\": 1}", "feeLimit"),
+        ("{\"gas_price\": 1}", "gas_price"),
+    ] {
+        bad.push(speed_up(body).field(field));
+    }
+    bad.push(Bad::post(format!("/api/v1/tx/{TX}/cancel"), "{\"gasPrice\": 1}").field("gasPrice"));
     bad
 }
 
@@ -210,7 +265,7 @@ fn bad_reads() -> Vec<Bad> {
 async fn bad_transactions_are_refused_with_a_reason_and_nothing_is_written() {
     let solo = Solo::start(&[SIGNER.to_owned()]).await;
     let before = solo.dump();
-    for call in [bad_bodies(), bad_reads()].into_iter().flatten() {
+    for call in [bad_bodies(), bad_replacements(), bad_reads()].into_iter().flatten() {
         call.is_refused(&solo.node).await;
     }
     assert_eq!(solo.dump(), before);

@@ -55,7 +55,7 @@ fn is_metric_name(name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn metrics_are_prometheus_text_with_every_metric_and_no_address() {
+async fn metrics_are_prometheus_text_with_every_metric_and_few_addresses() {
     // A chain, a transaction, a reorganisation and a hold that is over, so that there is something to
     // measure.
     let anvil = Anvil::start(AnvilOptions::default()).await;
@@ -63,6 +63,7 @@ async fn metrics_are_prometheus_text_with_every_metric_and_no_address() {
     let solo = Solo::start_with(&[], |options| {
         let options = options.key_in_environment("STILE_TEST_KEY", Anvil::key(0));
         let options = options.endpoint(anvil.url()).set("retention.holds", "1s");
+        let options = options.set("nonce.state_timeout", "1s");
         options.set_literal("confirmations.required", "0")
     })
     .await;
@@ -107,7 +108,8 @@ async fn metrics_are_prometheus_text_with_every_metric_and_no_address() {
         assert!(described(name) || described(base), "without TYPE and HELP: {line}");
         for (label, value) in labels {
             assert!(is_metric_name(&label), "{line}");
-            assert!(!value.to_lowercase().contains("0x"), "an address in a label: {line}");
+            let address = value.to_lowercase().contains("0x");
+            assert!(!address || OF_SIGNERS.contains(&name), "an address in a label: {line}");
         }
     }
     for (name, kind, text) in METRICS {
@@ -115,20 +117,28 @@ async fn metrics_are_prometheus_text_with_every_metric_and_no_address() {
         let kind = format!("{kind:?}").to_lowercase();
         assert!(page.contains(&format!("# TYPE {name} {kind}\n")), "{name}");
     }
-    let unprefixed = SIGNER[2..].to_lowercase();
-    assert!(!page.to_lowercase().contains(&unprefixed), "an address");
     assert_eq!(solo.node.metric("stile_allocate_total{result=\"fresh\"}").await, 1.0);
     let used = "stile_mark_total{verdict=\"recyclable\",result=\"done\"}";
     assert_eq!(solo.node.metric(used).await, 1.0);
 }
 
+/// What names a signer, because somebody has to act on it.
+const OF_SIGNERS: [&str; 4] = [
+    "stile_lane_paused",
+    "stile_lane_gap_seconds",
+    "stile_signer_balance_ether",
+    "stile_signer_runway_transactions",
+];
+
 /// Every route there is; one that is added must be added here.
-const ROUTES: [(&str, &str); 23] = [
+const ROUTES: [(&str, &str); 29] = [
     ("post", "/api/v1/tx"),
     ("post", "/api/v1/tx/batch"),
     ("get", "/api/v1/tx"),
     ("get", "/api/v1/tx/by-request"),
     ("get", "/api/v1/tx/{txId}"),
+    ("post", "/api/v1/tx/{txId}/cancel"),
+    ("post", "/api/v1/tx/{txId}/speed-up"),
     ("get", "/api/v1/tx/{txId}/history"),
     ("get", "/api/v1/tx/{txId}/attempts"),
     ("get", "/api/v1/tx/{txId}/confirmations"),
@@ -139,7 +149,11 @@ const ROUTES: [(&str, &str); 23] = [
     ("post", "/api/v1/nonces/{signer}/{nonce}/used"),
     ("get", "/api/v1/signers"),
     ("get", "/api/v1/signers/{signer}"),
+    ("get", "/api/v1/signers/{signer}/doctor"),
+    ("get", "/api/v1/signers/{signer}/history"),
     ("post", "/api/v1/signers/{signer}/pause"),
+    ("post", "/api/v1/signers/{signer}/reconcile"),
+    ("post", "/api/v1/signers/{signer}/repair"),
     ("post", "/api/v1/signers/{signer}/resume"),
     ("get", "/api/v1/keys"),
     ("post", "/api/v1/keys"),

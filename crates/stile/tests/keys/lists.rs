@@ -1,11 +1,15 @@
 //! Lists and streams have nothing of others in them, and their pages are whole.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::DEADLINE;
 
 use crate::support::{Backend, Caller, NOBODY, OURS, THEIRS, chain, transfer};
 
-on_both_stores!(lists_have_our_own_and_their_pages_are_full, streams_have_our_own_and_miss_nothing);
+on_both_stores!(
+    lists_have_our_own_and_their_pages_are_full,
+    streams_have_our_own_and_miss_nothing,
+    what_happens_to_their_signers_is_not_told
+);
 
 fn assert_clean(text: &str, their_ids: &[String]) {
     let lower = text.to_lowercase();
@@ -138,4 +142,29 @@ async fn streams_have_our_own_and_miss_nothing(backend: Backend) {
     assert_clean(&live.text, &more);
     let bare = live.text.matches("id: ").count() - live.ids.len();
     assert_eq!(bare, 1, "but for where it began: {}", live.text);
+}
+
+async fn what_happens_to_their_signers_is_not_told(backend: Backend) {
+    let chain = chain().await;
+    let admin = backend.key("admin", "admin", "all").await;
+    let key = backend.key("ours", "read,operate", OURS).await;
+    let node = backend.node_on(&chain).start().await;
+    let (admin, caller) = (node.with(&admin), node.with(&key));
+    let (_, theirs) = send_in_turns(admin, 1, "signers").await;
+    for signer in [THEIRS, OURS] {
+        let reason = json!({ "reason": "key rotation" });
+        admin.post(&format!("/api/v1/signers/{signer}/pause"), reason).await.ok();
+    }
+    let paused = |heard: &Heard| heard.text.matches("\"PAUSED\"").count();
+    let heard = listen(caller, "0-0", |heard| paused(heard) == 1).await;
+    assert_clean(&heard.text, &theirs);
+    assert!(heard.text.contains("event: signer"), "{}", heard.text);
+    let everything = listen(admin, "0-0", |heard| paused(heard) == 2).await;
+    assert!(everything.text.contains(THEIRS), "there was something to hide");
+
+    let history = caller.get(&format!("/api/v1/signers/{OURS}/history")).await;
+    assert_clean(&history.text, &theirs);
+    assert_eq!(history.ok()["items"][0]["kind"], "PAUSED");
+    let hidden = caller.get(&format!("/api/v1/signers/{THEIRS}/history")).await;
+    assert_eq!((hidden.status, hidden.problem().as_str()), (404, "unknown-signer"));
 }

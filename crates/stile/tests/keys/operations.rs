@@ -23,10 +23,14 @@ fn calls(operation: &str) -> Vec<(&'static str, String, Option<Value>)> {
             get(format!("/api/v1/nonces/{OURS}")),
             get("/api/v1/signers".into()),
             get(format!("/api/v1/signers/{OURS}")),
+            get(format!("/api/v1/signers/{OURS}/doctor")),
+            get(format!("/api/v1/signers/{OURS}/history")),
         ],
         "send" => vec![
             post("/api/v1/tx".into()),
             post("/api/v1/tx/batch".into()),
+            post(format!("/api/v1/tx/{id}/cancel")),
+            post(format!("/api/v1/tx/{id}/speed-up")),
             post(format!("/api/v1/nonces/{OURS}/allocate")),
             post(format!("/api/v1/nonces/{OURS}/0/used")),
             post(format!("/api/v1/nonces/{OURS}/0/recyclable")),
@@ -34,6 +38,8 @@ fn calls(operation: &str) -> Vec<(&'static str, String, Option<Value>)> {
         "operate" => vec![
             post(format!("/api/v1/signers/{OURS}/pause")),
             post(format!("/api/v1/signers/{OURS}/resume")),
+            post(format!("/api/v1/signers/{OURS}/repair")),
+            post(format!("/api/v1/signers/{OURS}/reconcile")),
         ],
         "admin" => vec![
             get("/api/v1/keys".into()),

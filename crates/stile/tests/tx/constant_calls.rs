@@ -14,9 +14,15 @@ use crate::support::{Backend, transfer};
 const BLOCKS: u64 = 10;
 
 /// What is asked by the clock and not by the block: a look at the endpoint twice a second, and now
-/// and then whether it still knows the lowest transaction of each lane.
-const BY_THE_CLOCK: [&str; 4] =
-    ["eth_chainId", "eth_blockNumber", "eth_getBlockByNumber", "eth_getTransactionByHash"];
+/// and then whether it still knows the lowest transaction of each lane, and how each lane stands.
+const BY_THE_CLOCK: [&str; 6] = [
+    "eth_chainId",
+    "eth_blockNumber",
+    "eth_getBlockByNumber",
+    "eth_getTransactionByHash",
+    "eth_getTransactionCount",
+    "eth_getBalance",
+];
 
 /// How often each method is called while so many are in flight and blocks come without them.
 async fn calls(backend: &Backend, in_flight: u64) -> BTreeMap<String, u64> {

@@ -125,3 +125,47 @@ async fn a_holder_that_slept_through_the_takeover_disturbs_nothing() {
         tokens.iter().filter_map(|event| event["fencingToken"].as_u64()).collect();
     assert!(tokens.is_sorted(), "tokens only rise: {tokens:?}");
 }
+
+/// A wish is left with any node, and whoever holds the lane sees to it: the holder, or the one that
+/// takes over from it.
+///
+/// Fails if a wish is only heard by the node that was asked, or dies with the holder.
+#[tokio::test]
+async fn what_is_wished_for_elsewhere_is_done_by_whoever_holds_the_lane() {
+    let setup = Setup::new(500).await;
+    let sent = setup.a.send_all(&setup.transfers(2..=3)).await;
+    setup.is_on_the_wire(3).await;
+    let cancel = async |tx: &Value| {
+        let path = format!("/api/v1/tx/{}/cancel", id(tx));
+        let answer = setup.b.post(&path, serde_json::json!({})).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+    };
+    let is_withdrawn = async |tx: &Value| {
+        eventually("an empty attempt", async || {
+            let attempts = setup.b.attempts(id(tx)).await;
+            attempts.iter().any(|attempt| attempt["kind"] == "CANCEL").then_some(())
+        })
+        .await;
+        setup.b.becomes(id(tx), "the wish to be over", |tx| tx["wish"].is_null()).await;
+    };
+    cancel(&sent[0]).await;
+    is_withdrawn(&sent[0]).await;
+    assert_eq!(setup.b.signer(&setup.signer).await["ownerNode"], "a");
+
+    setup.database.stop_between_transactions(&setup.a).await;
+    cancel(&sent[1]).await;
+    setup.a.kill().await;
+    setup.is_taken_over().await;
+    is_withdrawn(&sent[1]).await;
+    setup.anvil.set_interval_mining(1).await;
+    for tx in &sent {
+        let done = setup.b.reaches(id(tx), "FAILED").await;
+        assert_eq!(
+            (&done["subState"], &done["rival"]["by"]),
+            (&"CANCELLED".into(), &"cancel".into())
+        );
+    }
+    let mined = setup.anvil.transactions_of(&setup.signer).await;
+    let values: Vec<u64> = mined.iter().map(|mined| mined.value.to()).collect();
+    assert_eq!(values, [1, 0, 0], "{mined:?}");
+}

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use stile_domain::{EventKind, Lane, NodeId, Standing, Timestamp, TxId};
 use tokio_postgres::types::Type;
+use uuid::Uuid;
 
 use super::gather::Together;
 use super::session::Sessions;
@@ -41,6 +42,7 @@ async fn accept(
     node: &NodeId,
     txs: &[NewTx],
 ) -> Result<Vec<Acceptance>, StoreError> {
+    check_places(sessions, txs).await?;
     let mut answers: Vec<Option<Acceptance>> = vec![None; txs.len()];
     for round in 0..ROUNDS {
         let open: Vec<usize> = (0..txs.len()).filter(|place| answers[*place].is_none()).collect();
@@ -75,6 +77,29 @@ async fn accept(
     answers.into_iter().map(|answer| answer.ok_or_else(gone)).collect()
 }
 
+/// Fails if one of these is to be made in the place of a transaction that has a successor already.
+/// Asked before, because afterwards it could not be told from a request id that is taken.
+async fn check_places(sessions: &Sessions, txs: &[NewTx]) -> Result<(), StoreError> {
+    let (ids, replaced): (Vec<Uuid>, Vec<Uuid>) =
+        txs.iter().filter_map(|tx| Some((tx.id.0, tx.replaces?.0))).unzip();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let taken = sessions
+        .read(
+            include_str!("sql/replaced_before.sql"),
+            &[(&ids, Type::UUID_ARRAY), (&replaced, Type::UUID_ARRAY)],
+        )
+        .await?;
+    match taken.first() {
+        None => Ok(()),
+        Some(row) => {
+            let replaced: Uuid = row.try_get("replaces")?;
+            Err(StoreError::Constraint(format!("{replaced} has a successor already")))
+        }
+    }
+}
+
 /// Inserts what can be; answers with the position and time of what was.
 async fn insert(
     sessions: &Sessions,
@@ -96,6 +121,7 @@ async fn insert(
                 &columns.payloads,
                 &columns.finalities,
                 &columns.gas_limits,
+                &columns.replaces,
                 &Standing::CREATED.state.name(),
                 &Standing::CREATED.sub_state.map(|sub_state| sub_state.name()),
                 &EventKind::Accepted.name(),

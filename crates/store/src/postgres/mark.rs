@@ -1,8 +1,8 @@
-//! What needs no lease: callers' marks on their own holds, pause and resume.
+//! What needs no lease: callers' marks on their own holds.
 
 use std::collections::HashMap;
 
-use stile_domain::{Hold, HoldId, Lane};
+use stile_domain::{Hold, HoldId};
 use uuid::Uuid;
 
 use super::read;
@@ -63,18 +63,4 @@ async fn apply(sessions: &Sessions, marks: &[&Mark]) -> Result<HashMap<HoldId, H
         )
         .await?;
     changed.iter().map(|row| rows::hold(row).map(|hold| (hold.id, hold))).collect()
-}
-
-pub(super) async fn set_paused(
-    sessions: &Sessions,
-    lane: Lane,
-    reason: Option<&str>,
-) -> Result<bool, StoreError> {
-    let changed = sessions
-        .write(
-            include_str!("sql/pause.sql"),
-            &[&rows::chain(lane), &lane.signer.as_slice(), &reason],
-        )
-        .await?;
-    Ok(!changed.is_empty())
 }

@@ -11,7 +11,9 @@
 //! | `bind` | planned holds |
 //! | `gather` | calls that wait are committed together |
 //! | `sweep` | the first cursor, holds that ran out, what the chain shows |
-//! | `mark` | callers' marks, pause and resume: what needs no lease |
+//! | `mend` | nonces that somebody else used, and those that nobody has |
+//! | `mark` | callers' marks: what needs no lease |
+//! | `pause` | pause and resume: what needs no lease either |
 //! | `retention` | removing what is over |
 //! | `read` | reads |
 //! | `rows` | rows to values and back |
@@ -19,7 +21,9 @@
 //! | `accept` | transactions taken in |
 //! | `by_request` | transactions by their callers' names |
 //! | `bind_txs` | transactions that get their nonces |
+//! | `wishes` | what callers want of them afterwards |
 //! | `record` | what happened to them |
+//! | `stream` | the stream of all events, and the histories of lanes |
 //! | `headers` | which blocks are canonical |
 //! | `read_txs` | reads of transactions |
 //! | `tx_rows` | their rows to values and back |
@@ -38,6 +42,8 @@ mod key_store;
 mod lane_work;
 mod lease;
 mod mark;
+mod mend;
+mod pause;
 mod read;
 mod read_txs;
 mod record;
@@ -45,18 +51,21 @@ mod retention;
 mod rows;
 mod schema;
 mod session;
+mod stream;
 mod sweep;
 mod tx_rows;
 mod tx_store;
+mod wishes;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey,
-    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneEvent,
+    LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal, Resumed,
+    SchemaReport, Store, StoreError, StreamPosition,
 };
 pub use connect::PostgresOptions;
 
@@ -134,13 +143,34 @@ impl Store for PostgresStore {
         lease::release(&self.sessions, claims).await
     }
 
+    async fn follow_chain(
+        &self,
+        claim: &Claim,
+        realign: Realign,
+        event: &NewLaneEvent,
+        lease: Duration,
+    ) -> Result<Result<(), Refusal>, StoreError> {
+        mend::follow_chain(&self.sessions, claim, realign, event, lease).await
+    }
+
+    async fn own_up(
+        &self,
+        claim: &Claim,
+        nonces: &[Nonce],
+        reason: &str,
+        lease: Duration,
+    ) -> Result<Result<Vec<Hold>, Refusal>, StoreError> {
+        mend::own_up(&self.sessions, claim, nonces, reason, lease).await
+    }
+
     async fn start_cursor(
         &self,
+        node: &NodeId,
         claim: &Claim,
         at: Nonce,
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError> {
-        sweep::start_cursor(&self.sessions, claim, at, lease).await
+        sweep::start_cursor(&self.sessions, node, claim, at, lease).await
     }
 
     async fn bind(
@@ -174,12 +204,33 @@ impl Store for PostgresStore {
         mark::mark(&self.sessions, marks).await
     }
 
-    async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, StoreError> {
-        mark::set_paused(&self.sessions, lane, Some(reason)).await
+    async fn pause(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        reason: &str,
+        data: &serde_json::Value,
+    ) -> Result<bool, StoreError> {
+        pause::pause(&self.sessions, node, lane, reason, data).await
     }
 
-    async fn resume(&self, lane: Lane) -> Result<bool, StoreError> {
-        mark::set_paused(&self.sessions, lane, None).await
+    async fn resume(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        realign: Option<Realign>,
+        data: &serde_json::Value,
+    ) -> Result<Resumed, StoreError> {
+        pause::resume(&self.sessions, node, lane, realign, data).await
+    }
+
+    async fn tell_lane(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        event: &NewLaneEvent,
+    ) -> Result<(), StoreError> {
+        pause::tell(&self.sessions, node, lane, event).await
     }
 
     async fn sweep_holds(
@@ -222,6 +273,15 @@ impl Store for PostgresStore {
 
     async fn lanes(&self, lanes: &[Lane]) -> Result<Vec<Option<LaneView>>, StoreError> {
         read::lanes(&self.sessions, lanes).await
+    }
+
+    async fn lane_history(
+        &self,
+        lane: Lane,
+        before: Option<StreamPosition>,
+        limit: u32,
+    ) -> Result<Vec<LaneEvent>, StoreError> {
+        stream::lane_history(&self.sessions, lane, before, limit).await
     }
 
     async fn holds(&self, filter: HoldFilter) -> Result<HoldPage, StoreError> {

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use stile_domain::{ChainId, Lane, TxId, TxState};
+use stile_domain::{B256, ChainId, Lane, Nonce, TxId, TxState};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::rows::{self, LaneColumns};
 use super::session::Sessions;
 use super::tx_rows;
-use crate::{Attempt, OpenTx, StoreError, StreamPosition, Tx, TxEvent, TxFilter, TxPage};
+use crate::{Attempt, LedgerOwner, NonceOwner, OpenTx, StoreError, Tx, TxEvent, TxFilter, TxPage};
 
 fn uuids(ids: &[TxId]) -> Vec<Uuid> {
     ids.iter().map(|id| id.0).collect()
@@ -58,7 +58,9 @@ fn narrowed(sql: &str, filter: &TxFilter) -> String {
         None | Some(TxState::Confirmed) => return sql.to_owned(),
         Some(TxState::Created) => "t.phase = 'WAITING'",
         Some(TxState::Allocated | TxState::Submitted | TxState::Tracking) => "t.phase = 'OPEN'",
-        Some(TxState::Failed) => "t.phase = 'DONE' AND t.done_block IS NULL",
+        Some(TxState::Failed) => {
+            "((t.phase = 'DONE' AND t.done_block IS NULL) OR t.rival_block IS NOT NULL)"
+        }
     };
     sql.replace("t.tenant = $1", &format!("t.tenant || '' = $1 AND {phase}"))
 }
@@ -165,26 +167,57 @@ pub(super) async fn done_above(
     found.iter().map(tx_rows::open_tx).collect()
 }
 
-pub(super) async fn events_after(
+pub(super) async fn with_attempts(
     sessions: &Sessions,
-    position: StreamPosition,
+    ids: &[TxId],
+) -> Result<Vec<OpenTx>, StoreError> {
+    let found = sessions
+        .read(include_str!("sql/with_attempts.sql"), &[(&uuids(ids), Type::UUID_ARRAY)])
+        .await?;
+    found.iter().map(tx_rows::open_tx).collect()
+}
+
+pub(super) async fn txs_of_attempts(
+    sessions: &Sessions,
+    hashes: &[B256],
+) -> Result<Vec<Option<TxId>>, StoreError> {
+    let wanted: Vec<&[u8]> = hashes.iter().map(|hash| hash.as_slice()).collect();
+    let found = sessions
+        .read(include_str!("sql/txs_of_attempts.sql"), &[(&wanted, Type::BYTEA_ARRAY)])
+        .await?;
+    let mut owners: HashMap<B256, TxId> = HashMap::with_capacity(found.len());
+    for row in &found {
+        owners.insert(tx_rows::hash(row, "hash")?, TxId(row.try_get("tx_id")?));
+    }
+    Ok(hashes.iter().map(|hash| owners.get(hash).copied()).collect())
+}
+
+pub(super) async fn nonce_owners(
+    sessions: &Sessions,
+    lane: Lane,
+    from: Nonce,
     limit: u32,
-) -> Result<Vec<TxEvent>, StoreError> {
+) -> Result<Vec<NonceOwner>, StoreError> {
+    let from = i64::try_from(from).unwrap_or(i64::MAX);
     let found = sessions
         .read(
-            include_str!("sql/events_after.sql"),
+            include_str!("sql/nonce_owners.sql"),
             &[
-                (&position.transaction, Type::INT8),
-                (&position.entry, Type::INT8),
+                (&rows::chain(lane), Type::INT8),
+                (&lane.signer.as_slice(), Type::BYTEA),
+                (&from, Type::INT8),
                 (&i64::from(limit), Type::INT8),
             ],
         )
         .await?;
-    found.iter().map(tx_rows::event).collect()
-}
-
-pub(super) async fn stream_end(sessions: &Sessions) -> Result<StreamPosition, StoreError> {
-    let rows = sessions.read(include_str!("sql/stream_end.sql"), &[]).await?;
-    let row = rows.first().ok_or_else(|| StoreError::Internal("no answer to a question".into()))?;
-    Ok(StreamPosition { transaction: row.try_get("transaction")?, entry: 0 })
+    found
+        .iter()
+        .map(|row| {
+            let owner = match tx_rows::optional_name::<TxState>(row, "state")? {
+                Some(state) => LedgerOwner::Tx(TxId(row.try_get("owner_id")?), state),
+                None => LedgerOwner::Hold(rows::hold(row)?),
+            };
+            Ok(NonceOwner { nonce: rows::nonce(row.try_get("nonce")?), owner })
+        })
+        .collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use stile_domain::{Lane, NodeId, Receipt, Timestamp, TxId};
+use stile_domain::{EventKind, Lane, NodeId, Receipt, Rival, Standing, Timestamp, TxId};
 use tokio_postgres::types::Json;
 use uuid::Uuid;
 
@@ -11,8 +11,10 @@ use super::fence::{FenceResult, Fenced, fence};
 use super::lane_work::{Answers, Attempt, LaneWork};
 use super::rows::LaneColumns;
 use super::session::Sessions;
+use super::tx_rows::NewTxColumns;
+use crate::tx_columns::fees_json;
 use crate::tx_types::outcome_name;
-use crate::{Claim, LaneChanges, Recorded, StoreError, TxChange};
+use crate::{Claim, LaneChanges, NewAttempt, Recorded, StoreError, TxChange};
 
 /// Changes of transactions, by this node.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +89,12 @@ struct ChangeColumns<'c> {
     set_resubmit: Vec<bool>,
     resubmit_at: Vec<Option<Timestamp>>,
     receipt_checked: Vec<bool>,
+    attempt_hashes: Vec<Option<&'c [u8]>>,
+    set_rival: Vec<bool>,
+    rivals: Vec<Option<Json<&'c Rival>>>,
+    rival_blocks: Vec<Option<i64>>,
+    wishes_done: Vec<Option<String>>,
+    successors: Vec<Option<Uuid>>,
 }
 
 impl<'c> ChangeColumns<'c> {
@@ -100,6 +108,7 @@ impl<'c> ChangeColumns<'c> {
         let resubmit_at = changes.iter().map(|(_, change)| {
             change.resubmit_after.value().map(|after| crate::open::after(now, *after)).transpose()
         });
+        let wishes_done = changes.iter().map(|(_, change)| change.wish.text());
         Ok(Self {
             ids: column(changes, |c| c.tx.0),
             lanes: LaneColumns::of(changes.iter().map(|(claim, _)| claim.lane)),
@@ -128,7 +137,42 @@ impl<'c> ChangeColumns<'c> {
             set_resubmit: column(changes, |c| c.resubmit_after.is_set()),
             resubmit_at: resubmit_at.collect::<Result<_, _>>()?,
             receipt_checked: column(changes, |c| c.receipt_checked),
+            attempt_hashes: column(changes, |c| c.attempt.as_ref().map(|it| it.hash.as_slice())),
+            set_rival: column(changes, |c| c.rival.is_set()),
+            rivals: column(changes, |c| c.rival.value().map(Json)),
+            rival_blocks: column(changes, |c| {
+                c.rival.value().map(|rival| rival.block_number.cast_signed())
+            }),
+            wishes_done: wishes_done.collect::<Result<_, _>>()?,
+            successors: column(changes, |c| c.successor.as_ref().map(|new| new.id.0)),
         })
+    }
+}
+
+/// New attempts as `unnest` takes them: of the few changes that have one.
+struct AttemptColumns<'c> {
+    txs: Vec<Uuid>,
+    kinds: Vec<&'static str>,
+    hashes: Vec<&'c [u8]>,
+    raws: Vec<&'c [u8]>,
+    fees: Vec<Json<serde_json::Value>>,
+    gas_limits: Vec<i64>,
+}
+
+impl<'c> AttemptColumns<'c> {
+    fn of(changes: &[(Claim, &'c TxChange)]) -> Self {
+        let new: Vec<(TxId, &NewAttempt)> = changes
+            .iter()
+            .filter_map(|(_, change)| Some((change.tx, change.attempt.as_ref()?)))
+            .collect();
+        Self {
+            txs: new.iter().map(|(tx, _)| tx.0).collect(),
+            kinds: new.iter().map(|(_, attempt)| attempt.kind.name()).collect(),
+            hashes: new.iter().map(|(_, attempt)| attempt.hash.as_slice()).collect(),
+            raws: new.iter().map(|(_, attempt)| &attempt.raw[..]).collect(),
+            fees: new.iter().map(|(_, attempt)| Json(fees_json(&attempt.fees))).collect(),
+            gas_limits: new.iter().map(|(_, attempt)| attempt.gas_limit.cast_signed()).collect(),
+        }
     }
 }
 
@@ -145,6 +189,12 @@ impl Fenced {
             .flat_map(|part| part.changes.iter().map(|change| (part.claim, change)))
             .collect();
         let columns = ChangeColumns::of(&changes, now)?;
+        let attempts = AttemptColumns::of(&changes);
+        let replaced = changes.iter().filter(|(_, change)| change.successor.is_some());
+        let replaced: Vec<Uuid> = replaced.map(|(_, change)| change.tx.0).collect();
+        let made = changes.iter().filter_map(|(_, change)| change.successor.as_deref());
+        let made = NewTxColumns::of(made);
+        let created = Standing::CREATED;
         let rows = self
             .into_transaction()
             .query_and_commit(
@@ -176,8 +226,33 @@ impl Fenced {
                     &columns.set_resubmit,
                     &columns.resubmit_at,
                     &columns.receipt_checked,
+                    &columns.attempt_hashes,
+                    &columns.set_rival,
+                    &columns.rivals,
+                    &columns.rival_blocks,
+                    &columns.wishes_done,
+                    &columns.successors,
                     &now,
                     &node.0,
+                    &attempts.txs,
+                    &attempts.kinds,
+                    &attempts.hashes,
+                    &attempts.raws,
+                    &attempts.fees,
+                    &attempts.gas_limits,
+                    &replaced,
+                    &made.ids,
+                    &made.tenants,
+                    &made.chains,
+                    &made.signers,
+                    &made.request_ids,
+                    &made.request_hashes,
+                    &made.payloads,
+                    &made.finalities,
+                    &made.gas_limits,
+                    &created.state.name(),
+                    &created.sub_state.map(|sub_state| sub_state.name()),
+                    &EventKind::Accepted.name(),
                 ],
             )
             .await?;

@@ -4,16 +4,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use stile_domain::{HeldExpiry, Hold, HoldStatus, Lane, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldStatus, Lane, LaneEventKind, NodeId, Nonce};
 use tokio_postgres::Row;
+use tokio_postgres::types::Json;
 
 use super::fence::{FenceResult, Fenced, fence};
 use super::rows::{self, LaneColumns};
 use super::session::Sessions;
+use crate::lane_entries::started_data;
 use crate::{Claim, Refusal, StoreError};
 
 pub(super) async fn start_cursor(
     sessions: &Sessions,
+    node: &NodeId,
     claim: &Claim,
     at: Nonce,
     lease: Duration,
@@ -26,7 +29,7 @@ pub(super) async fn start_cursor(
                 fenced.into_transaction().rollback().await?;
                 return Ok(Err(refusal));
             }
-            let cursor = fenced.start_cursor(claim.lane, at).await?;
+            let cursor = fenced.start_cursor(node, claim.lane, at).await?;
             fenced.into_transaction().commit().await?;
             Ok(Ok(cursor))
         })
@@ -91,12 +94,24 @@ fn answers<'c>(
 
 impl Fenced {
     /// Sets a cursor that is not set yet; answers where it stands.
-    async fn start_cursor(&self, lane: Lane, at: Nonce) -> Result<Nonce, StoreError> {
+    async fn start_cursor(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        at: Nonce,
+    ) -> Result<Nonce, StoreError> {
         let rows = self
             .transaction()
             .query(
                 include_str!("sql/start_cursor.sql"),
-                &[&rows::chain(lane), &lane.signer.as_slice(), &at.cast_signed()],
+                &[
+                    &rows::chain(lane),
+                    &lane.signer.as_slice(),
+                    &at.cast_signed(),
+                    &LaneEventKind::Started.name(),
+                    &node.0,
+                    &Json(started_data(at)),
+                ],
             )
             .await?;
         let row =

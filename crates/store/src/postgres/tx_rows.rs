@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use stile_domain::{
-    B256, Bytes, EventKind, Header, NodeId, Outcome, Payload, Receipt, Standing, SubState, TxId,
-    TxState,
+    AttemptKind, B256, Bytes, EventKind, Header, NodeId, Outcome, Payload, Receipt, Rival,
+    Standing, SubState, TxId, TxState,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
@@ -12,7 +12,10 @@ use uuid::Uuid;
 
 use super::rows::{broken, lane, nonce};
 use crate::tx_columns::{fees_of, finality_of, finality_text};
-use crate::{Attempt, FencingToken, NewTx, OpenTx, StoreError, StreamPosition, Tx, TxEvent};
+use crate::{
+    Attempt, FencingToken, NewTx, OpenAttempt, OpenTx, StoreError, StreamPosition, Tx, TxEvent,
+    Wish,
+};
 
 /// The columns of a list of new transactions, as `unnest` takes them.
 pub(super) struct NewTxColumns<'t> {
@@ -25,6 +28,7 @@ pub(super) struct NewTxColumns<'t> {
     pub(super) payloads: Vec<Json<&'t Payload>>,
     pub(super) finalities: Vec<String>,
     pub(super) gas_limits: Vec<Option<i64>>,
+    pub(super) replaces: Vec<Option<Uuid>>,
 }
 
 impl<'t> NewTxColumns<'t> {
@@ -38,22 +42,26 @@ impl<'t> NewTxColumns<'t> {
             request_hashes: txs.clone().map(|tx| tx.request_hash.as_slice()).collect(),
             payloads: txs.clone().map(|tx| Json(&tx.payload)).collect(),
             finalities: txs.clone().map(|tx| finality_text(tx.finality)).collect(),
-            gas_limits: txs.map(|tx| tx.gas_limit.map(u64::cast_signed)).collect(),
+            gas_limits: txs.clone().map(|tx| tx.gas_limit.map(u64::cast_signed)).collect(),
+            replaces: txs.map(|tx| tx.replaces.map(|id| id.0)).collect(),
         }
     }
 }
 
 /// A name from the domain that a constraint keeps in order.
-fn name<T: std::str::FromStr>(row: &Row, column: &str) -> Result<T, StoreError> {
+pub(super) fn name<T: std::str::FromStr>(row: &Row, column: &str) -> Result<T, StoreError> {
     row.try_get::<_, &str>(column)?.parse().map_err(|_| broken(column))
 }
 
-fn optional_name<T: std::str::FromStr>(row: &Row, column: &str) -> Result<Option<T>, StoreError> {
+pub(super) fn optional_name<T: std::str::FromStr>(
+    row: &Row,
+    column: &str,
+) -> Result<Option<T>, StoreError> {
     let text: Option<&str> = row.try_get(column)?;
     text.map(|text| text.parse().map_err(|_| broken(column))).transpose()
 }
 
-fn hash(row: &Row, column: &str) -> Result<B256, StoreError> {
+pub(super) fn hash(row: &Row, column: &str) -> Result<B256, StoreError> {
     B256::try_from(row.try_get::<_, &[u8]>(column)?).map_err(|_| broken(column))
 }
 
@@ -64,6 +72,10 @@ fn optional_hash(row: &Row, column: &str) -> Result<Option<B256>, StoreError> {
 
 fn count(row: &Row, column: &str) -> Result<u32, StoreError> {
     Ok(row.try_get::<_, i32>(column)?.unsigned_abs())
+}
+
+fn optional_id(row: &Row, column: &str) -> Result<Option<TxId>, StoreError> {
+    Ok(row.try_get::<_, Option<Uuid>>(column)?.map(TxId))
 }
 
 pub(super) fn position(row: &Row) -> Result<u64, StoreError> {
@@ -94,6 +106,10 @@ pub(super) fn tx(row: &Row) -> Result<Tx, StoreError> {
         tx_hash: optional_hash(row, "tx_hash")?,
         receipt: row.try_get::<_, Option<Json<Receipt>>>("receipt")?.map(|json| json.0),
         told: told_height.map(i64::unsigned_abs).zip(optional_hash(row, "told_hash")?),
+        rival: row.try_get::<_, Option<Json<Rival>>>("rival")?.map(|json| json.0),
+        wish: row.try_get::<_, Option<Json<Wish>>>("wish")?.map(|json| json.0),
+        replaces: optional_id(row, "replaces")?,
+        replaced_by: optional_id(row, "replaced_by")?,
         error: row.try_get("error")?,
         events: count(row, "events")?,
         sends: count(row, "sends")?,
@@ -113,13 +129,16 @@ pub(super) fn by_id(rows: &[Row]) -> Result<HashMap<TxId, Tx>, StoreError> {
 
 pub(super) fn open_tx(row: &Row) -> Result<OpenTx, StoreError> {
     // An empty list of attempts comes back as no list.
-    let numbers: Option<Vec<i32>> = row.try_get("numbers")?;
+    let kinds: Option<Vec<&str>> = row.try_get("kinds")?;
     let hashes: Option<Vec<&[u8]>> = row.try_get("hashes")?;
     let raws: Option<Vec<&[u8]>> = row.try_get("raws")?;
-    let attempts = numbers.unwrap_or_default().into_iter().zip(hashes.unwrap_or_default());
-    let attempts = attempts.zip(raws.unwrap_or_default()).map(|((number, hash), raw)| {
-        let hash = B256::try_from(hash).map_err(|_| broken("hash"))?;
-        Ok((number.unsigned_abs(), hash, Bytes::copy_from_slice(raw)))
+    let attempts = kinds.unwrap_or_default().into_iter().zip(hashes.unwrap_or_default());
+    let attempts = attempts.zip(raws.unwrap_or_default()).map(|((kind, hash), raw)| {
+        Ok(OpenAttempt {
+            kind: kind.parse().map_err(|_| broken("kind"))?,
+            hash: B256::try_from(hash).map_err(|_| broken("hash"))?,
+            raw: Bytes::copy_from_slice(raw),
+        })
     });
     Ok(OpenTx {
         tx: tx(row)?,
@@ -132,6 +151,7 @@ pub(super) fn attempt(row: &Row) -> Result<Attempt, StoreError> {
     let fees: serde_json::Value = row.try_get("fees")?;
     Ok(Attempt {
         number: count(row, "number")?,
+        kind: name::<AttemptKind>(row, "kind")?,
         hash: hash(row, "hash")?,
         raw: Bytes::copy_from_slice(row.try_get("raw")?),
         fees: fees_of(&fees).ok_or_else(|| broken("fees"))?,
@@ -144,12 +164,14 @@ pub(super) fn attempt(row: &Row) -> Result<Attempt, StoreError> {
     })
 }
 
+/// A place in the stream.
+pub(super) fn place(row: &Row) -> Result<StreamPosition, StoreError> {
+    Ok(StreamPosition { transaction: row.try_get("transaction")?, entry: row.try_get("entry")? })
+}
+
 pub(super) fn event(row: &Row) -> Result<TxEvent, StoreError> {
     Ok(TxEvent {
-        position: StreamPosition {
-            transaction: row.try_get("transaction")?,
-            entry: row.try_get("entry")?,
-        },
+        position: place(row)?,
         tx: TxId(row.try_get("tx_id")?),
         tenant: row.try_get("tenant")?,
         lane: lane(row)?,

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
+use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 
 use super::accept::Accept;
 use super::bind_txs::BindTxs;
 use super::by_request::{ByRequest, Name};
 use super::record::Record;
-use super::{PostgresStore, headers, read_txs, retention};
+use super::{PostgresStore, headers, read_txs, retention, stream, wishes};
 use crate::{
-    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
-    StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
+    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, NonceOwner, OpenTx, Recorded, Refusal,
+    StoreError, StreamEvent, StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
+    Wish, Withdrawal,
 };
 
 #[async_trait]
@@ -20,6 +21,14 @@ impl TxStore for PostgresStore {
     async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError> {
         let work = Accept { node: node.clone() };
         self.acceptances.run(&self.sessions, work, txs).await
+    }
+
+    async fn withdraw(&self, node: &NodeId, id: TxId) -> Result<Withdrawal, StoreError> {
+        wishes::withdraw(&self.sessions, node, id).await
+    }
+
+    async fn wish(&self, id: TxId, wish: &Wish) -> Result<Option<Tx>, StoreError> {
+        wishes::wish(&self.sessions, id, wish).await
     }
 
     async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {
@@ -55,6 +64,27 @@ impl TxStore for PostgresStore {
     ) -> Result<Vec<Result<Vec<Recorded>, Refusal>>, StoreError> {
         let work = Record { node: node.clone(), lease };
         self.records.run(&self.sessions, work, changes).await
+    }
+
+    async fn wishes(&self, lanes: &[Lane]) -> Result<Vec<(Lane, TxId, Wish)>, StoreError> {
+        wishes::wishes(&self.sessions, lanes).await
+    }
+
+    async fn nonce_owners(
+        &self,
+        lane: Lane,
+        from: Nonce,
+        limit: u32,
+    ) -> Result<Vec<NonceOwner>, StoreError> {
+        read_txs::nonce_owners(&self.sessions, lane, from, limit).await
+    }
+
+    async fn with_attempts(&self, ids: &[TxId]) -> Result<Vec<OpenTx>, StoreError> {
+        read_txs::with_attempts(&self.sessions, ids).await
+    }
+
+    async fn txs_of_attempts(&self, hashes: &[B256]) -> Result<Vec<Option<TxId>>, StoreError> {
+        read_txs::txs_of_attempts(&self.sessions, hashes).await
     }
 
     async fn txs(&self, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {
@@ -113,12 +143,12 @@ impl TxStore for PostgresStore {
         &self,
         position: StreamPosition,
         limit: u32,
-    ) -> Result<Vec<TxEvent>, StoreError> {
-        read_txs::events_after(&self.sessions, position, limit).await
+    ) -> Result<Vec<StreamEvent>, StoreError> {
+        stream::events_after(&self.sessions, position, limit).await
     }
 
     async fn stream_end(&self) -> Result<StreamPosition, StoreError> {
-        read_txs::stream_end(&self.sessions).await
+        stream::stream_end(&self.sessions).await
     }
 
     async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {

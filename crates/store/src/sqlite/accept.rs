@@ -2,13 +2,13 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
-use stile_domain::{EventKind, NodeId, Standing};
+use stile_domain::{EventKind, NodeId, Nonce, Standing};
 
 use super::events::Entry;
 use super::tx_rows::json;
 use super::{read_txs, rows};
-use crate::tx_columns::finality_text;
-use crate::{Acceptance, NewTx, StoreError, Tx};
+use crate::tx_columns::{bound_standing, finality_text};
+use crate::{Acceptance, NewAttempt, NewTx, StoreError, Tx};
 
 /// Accepts transactions, each with an answer.
 pub(super) fn accept(
@@ -41,19 +41,45 @@ fn accepted_before(connection: &Connection, new: &NewTx) -> Result<Option<Tx>, S
 
 /// Writes a transaction as `CREATED`, with the first entry of its history. `None` if its request id
 /// or its very name is taken.
-fn insert(
+pub(super) fn insert(
     connection: &Connection,
     node: &NodeId,
     new: &NewTx,
     now: i64,
 ) -> Result<Option<Tx>, StoreError> {
-    let created = Standing::CREATED;
+    let tx = insert_row(connection, new, None, now)?;
+    if tx.is_some() {
+        tell(connection, node, new, now)?;
+    }
+    Ok(tx)
+}
+
+/// What a transaction gets that is bound in the commit that accepts it.
+pub(super) struct Bound<'b> {
+    pub(super) nonce: Nonce,
+    pub(super) attempt: &'b NewAttempt,
+    pub(super) resubmit_at: Option<i64>,
+}
+
+/// Writes the row of a transaction. `None` if its request id or its very name is taken; every other
+/// conflict is an error.
+pub(super) fn insert_row(
+    connection: &Connection,
+    new: &NewTx,
+    bound: Option<&Bound<'_>>,
+    now: i64,
+) -> Result<Option<Tx>, StoreError> {
+    let standing = if bound.is_some() { bound_standing()? } else { Standing::CREATED };
+    let gas_limit = new.gas_limit.or(bound.map(|bound| bound.attempt.gas_limit));
     let position = connection
         .prepare_cached(
             "INSERT INTO tx (tx_id, tenant, chain_id, signer, request_id, request_hash, payload,
-                             finality, gas_limit, state, sub_state, events, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 1, ?12, ?12)
-             ON CONFLICT DO NOTHING
+                             finality, gas_limit, replaces, nonce, tx_hash, next_resubmit_at, state,
+                             sub_state, events, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17)
+             ON CONFLICT (tx_id) DO NOTHING
+             ON CONFLICT (tenant, chain_id, signer, request_id) WHERE request_id IS NOT NULL
+                 DO NOTHING
              RETURNING position",
         )?
         .query_row(
@@ -66,17 +92,29 @@ fn insert(
                 new.request_hash.as_slice(),
                 json(&new.payload)?,
                 finality_text(new.finality),
-                new.gas_limit.map(u64::cast_signed),
-                created.state.name(),
-                created.sub_state.map(|sub_state| sub_state.name()),
+                gas_limit.map(u64::cast_signed),
+                new.replaces.map(|id| id.0),
+                bound.map(|bound| bound.nonce.cast_signed()),
+                bound.map(|bound| bound.attempt.hash.as_slice()),
+                bound.and_then(|bound| bound.resubmit_at),
+                standing.state.name(),
+                standing.sub_state.map(|sub_state| sub_state.name()),
+                // The second entry says what it got.
+                if bound.is_some() { 2 } else { 1 },
                 now,
             ],
             |row| row.get::<_, i64>(0),
         )
         .optional()?;
-    let Some(position) = position else { return Ok(None) };
-    tell(connection, node, new, now)?;
-    Ok(Some(new.accepted(position.unsigned_abs(), rows::timestamp(now)?)))
+    let Some(position) = position.map(i64::unsigned_abs) else { return Ok(None) };
+    let now = rows::timestamp(now)?;
+    Ok(Some(match bound {
+        None => new.accepted(position, now),
+        Some(Bound { nonce, attempt, resubmit_at }) => {
+            let again = resubmit_at.map(rows::timestamp).transpose()?;
+            new.bound(position, now, *nonce, attempt, again)?
+        }
+    }))
 }
 
 /// The first entry of a transaction's history.

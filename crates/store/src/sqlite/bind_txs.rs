@@ -6,14 +6,15 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 use stile_domain::{EventKind, NodeId, Nonce, Released, TxId};
 
+use super::accept::{self, Bound};
 use super::bind::Stop;
 use super::events::Entry;
 use super::fence::{Fenced, fence};
+use super::rows;
 use super::tx_rows::{self, json};
 use super::writer::in_savepoint;
-use super::{accept, rows};
-use crate::tx_columns::{bound_data, bound_standing, fees_json, finality_text};
-use crate::{Advance, BindTx, Bindable, NewAttempt, NewTx, Refusal, StoreError, Tx, TxBinding};
+use crate::tx_columns::{bound_data, bound_standing, fees_json};
+use crate::{Advance, BindTx, Bindable, NewAttempt, Refusal, StoreError, Tx, TxBinding};
 
 /// All of a lane's part or none of it.
 pub(super) fn bind(
@@ -40,7 +41,7 @@ pub(super) fn bind(
                 if released.is_none() {
                     fenced.insert_nonce(nonce, tx)?;
                 }
-                fenced.insert_attempt(tx)?;
+                fenced.insert_attempt(tx.id(), &tx.attempt)?;
                 Ok(bound)
             })
             .collect::<Result<Vec<Tx>, Stop>>()
@@ -120,19 +121,22 @@ impl Fenced<'_> {
         Ok(())
     }
 
-    /// Writes the first attempt.
-    fn insert_attempt(&self, tx: &BindTx) -> Result<(), Stop> {
+    /// Writes an attempt after those that there are, before any byte of it reaches a chain node.
+    pub(super) fn insert_attempt(&self, tx: TxId, attempt: &NewAttempt) -> Result<(), Stop> {
         self.connection()
             .prepare_cached(
-                "INSERT INTO attempt (tx_id, number, hash, raw, fees, gas_limit, fencing_token, created_at)
-                 VALUES (?1, 1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO attempt (tx_id, number, kind, hash, raw, fees, gas_limit, fencing_token,
+                                      created_at)
+                 SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+                 FROM attempt WHERE tx_id = ?1",
             )?
             .execute(params![
-                tx.id().0,
-                tx.attempt.hash.as_slice(),
-                &tx.attempt.raw[..],
-                json(&fees_json(&tx.attempt.fees))?,
-                tx.attempt.gas_limit.cast_signed(),
+                tx.0,
+                attempt.kind.name(),
+                attempt.hash.as_slice(),
+                &attempt.raw[..],
+                json(&fees_json(&attempt.fees))?,
+                attempt.gas_limit.cast_signed(),
                 self.claim().token.0,
                 self.now(),
             ])?;
@@ -150,9 +154,11 @@ impl Fenced<'_> {
     ) -> Result<Tx, Stop> {
         let bound = match &tx.what {
             Bindable::New(new) => {
-                let bound = self.insert_bound(nonce, new, &tx.attempt, resubmit_at)?;
+                let bound = Bound { nonce, attempt: &tx.attempt, resubmit_at };
+                let written = accept::insert_row(self.connection(), new, Some(&bound), self.now())?;
+                let written = written.ok_or(Stop::Refused(Refusal::RowLost))?;
                 accept::tell(self.connection(), node, new, self.now())?;
-                bound
+                written
             }
             Bindable::Waiting(id) => self.bind_waiting(nonce, *id, &tx.attempt, resubmit_at)?,
         };
@@ -170,54 +176,6 @@ impl Fenced<'_> {
         };
         entry.write(self.connection())?;
         Ok(bound)
-    }
-
-    /// A new transaction, unless its request id is taken.
-    fn insert_bound(
-        &self,
-        nonce: Nonce,
-        new: &NewTx,
-        attempt: &NewAttempt,
-        resubmit_at: Option<i64>,
-    ) -> Result<Tx, Stop> {
-        let standing = bound_standing()?;
-        let gas_limit = new.gas_limit.unwrap_or(attempt.gas_limit);
-        let position = self
-            .connection()
-            .prepare_cached(
-                "INSERT INTO tx (tx_id, tenant, chain_id, signer, request_id, request_hash, payload,
-                                 finality, gas_limit, nonce, tx_hash, next_resubmit_at, state,
-                                 sub_state, events, created_at, updated_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 2, ?15, ?15)
-                 ON CONFLICT (tenant, chain_id, signer, request_id) WHERE request_id IS NOT NULL
-                     DO NOTHING
-                 RETURNING position",
-            )?
-            .query_row(
-                params![
-                    new.id.0,
-                    new.tenant,
-                    rows::chain(new.lane),
-                    new.lane.signer.as_slice(),
-                    new.request_id,
-                    new.request_hash.as_slice(),
-                    json(&new.payload)?,
-                    finality_text(new.finality),
-                    gas_limit.cast_signed(),
-                    nonce.cast_signed(),
-                    attempt.hash.as_slice(),
-                    resubmit_at,
-                    standing.state.name(),
-                    standing.sub_state.map(|sub_state| sub_state.name()),
-                    self.now(),
-                ],
-                |row| row.get::<_, i64>(0),
-            )
-            .optional()?
-            .ok_or(Stop::Refused(Refusal::RowLost))?;
-        let again = resubmit_at.map(rows::timestamp).transpose()?;
-        let now = rows::timestamp(self.now())?;
-        Ok(new.bound(position.unsigned_abs(), now, nonce, attempt, again)?)
     }
 
     /// One that waited, by compare-and-set on `CREATED`.

@@ -111,10 +111,9 @@ pub(super) fn take_expired(
                                AND t.signer = l.signer AND t.state = 'CREATED')
                     OR EXISTS (SELECT 1 FROM tx t WHERE t.chain_id = l.chain_id AND t.signer = l.signer
                                AND t.state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING'))
-                    -- Done, but not buried. Where there is no header, nothing is buried.
+                    -- Ended by a block that is not buried. Where there is no header, nothing is buried.
                     OR EXISTS (SELECT 1 FROM tx t WHERE t.chain_id = l.chain_id
-                               AND t.signer = l.signer AND t.state = 'CONFIRMED'
-                               AND t.block_number > coalesce(
+                               AND t.signer = l.signer AND t.done_block > coalesce(
                                    (SELECT max(h.height) FROM header h
                                     WHERE h.chain_id = l.chain_id AND h.replaced_at IS NULL) - ?7, -1)))
              ORDER BY l.chain_id, l.signer LIMIT ?6)

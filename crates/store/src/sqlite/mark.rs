@@ -1,7 +1,6 @@
-//! What needs no lease: callers' marks on their own holds, pause and resume.
+//! What needs no lease: callers' marks on their own holds.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use stile_domain::Lane;
 
 use super::read;
 use super::rows::{self, HOLD_COLUMNS};
@@ -42,23 +41,4 @@ pub(super) fn mark(connection: &Connection, mark: &Mark) -> Result<MarkOutcome, 
     }
     let found = read::hold(connection, mark.lane, mark.nonce, mark.hold)?;
     Ok(mark_rules::unchanged(mark, found))
-}
-
-pub(super) fn set_paused(
-    connection: &Connection,
-    lane: Lane,
-    reason: Option<&str>,
-) -> Result<bool, StoreError> {
-    let changed = connection
-        .prepare_cached(
-            "UPDATE lane SET paused = ?3, fencing_token = fencing_token + 1, updated_at = ?4
-             WHERE chain_id = ?1 AND signer = ?2",
-        )?
-        .execute(params![
-            rows::chain(lane),
-            lane.signer.as_slice(),
-            reason,
-            rows::now(connection)?
-        ])?;
-    Ok(changed == 1)
 }

@@ -16,6 +16,8 @@ mod key_store;
 mod lease;
 mod lock;
 mod mark;
+mod mend;
+mod pause;
 mod read;
 mod read_txs;
 mod readers;
@@ -23,9 +25,11 @@ mod record;
 mod retention;
 mod rows;
 mod schema;
+mod stream;
 mod sweep;
 mod tx_rows;
 mod tx_store;
+mod wishes;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -33,11 +37,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::Connection;
-use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneSurvey,
-    LaneView, Mark, MarkOutcome, Refusal, Renewal, SchemaReport, Store, StoreError,
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneEvent,
+    LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal, Resumed,
+    SchemaReport, Store, StoreError, StreamPosition,
 };
 
 /// SQLite behind the [`Store`] trait.
@@ -150,14 +155,37 @@ impl Store for SqliteStore {
         self.write(move |c| claims.iter().map(|claim| lease::release(c, claim)).collect()).await
     }
 
+    async fn follow_chain(
+        &self,
+        claim: &Claim,
+        realign: Realign,
+        event: &NewLaneEvent,
+        lease: Duration,
+    ) -> Result<Result<(), Refusal>, StoreError> {
+        let (claim, event) = (*claim, event.clone());
+        self.write(move |c| mend::follow_chain(c, &claim, realign, &event, lease)).await
+    }
+
+    async fn own_up(
+        &self,
+        claim: &Claim,
+        nonces: &[Nonce],
+        reason: &str,
+        lease: Duration,
+    ) -> Result<Result<Vec<Hold>, Refusal>, StoreError> {
+        let (claim, nonces, reason) = (*claim, nonces.to_vec(), reason.to_owned());
+        self.write(move |c| mend::own_up(c, &claim, &nonces, &reason, lease)).await
+    }
+
     async fn start_cursor(
         &self,
+        node: &NodeId,
         claim: &Claim,
         at: Nonce,
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError> {
-        let claim = *claim;
-        self.write(move |c| sweep::start_cursor(c, &claim, at, lease)).await
+        let (node, claim) = (node.clone(), *claim);
+        self.write(move |c| sweep::start_cursor(c, &node, &claim, at, lease)).await
     }
 
     async fn bind(
@@ -203,13 +231,36 @@ impl Store for SqliteStore {
         self.write(move |c| marks.iter().map(|mark| mark::mark(c, mark)).collect()).await
     }
 
-    async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, StoreError> {
-        let reason = reason.to_owned();
-        self.write(move |c| mark::set_paused(c, lane, Some(&reason))).await
+    async fn pause(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        reason: &str,
+        data: &serde_json::Value,
+    ) -> Result<bool, StoreError> {
+        let (node, reason, data) = (node.clone(), reason.to_owned(), data.clone());
+        self.write(move |c| pause::pause(c, &node, lane, &reason, &data)).await
     }
 
-    async fn resume(&self, lane: Lane) -> Result<bool, StoreError> {
-        self.write(move |c| mark::set_paused(c, lane, None)).await
+    async fn resume(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        realign: Option<Realign>,
+        data: &serde_json::Value,
+    ) -> Result<Resumed, StoreError> {
+        let (node, data) = (node.clone(), data.clone());
+        self.write(move |c| pause::resume(c, &node, lane, realign, &data)).await
+    }
+
+    async fn tell_lane(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        event: &NewLaneEvent,
+    ) -> Result<(), StoreError> {
+        let (node, event) = (node.clone(), event.clone());
+        self.write(move |c| pause::tell(c, &node, lane, &event)).await
     }
 
     async fn sweep_holds(
@@ -268,6 +319,15 @@ impl Store for SqliteStore {
     async fn lanes(&self, lanes: &[Lane]) -> Result<Vec<Option<LaneView>>, StoreError> {
         let lanes = lanes.to_vec();
         self.read(move |c| lanes.iter().map(|lane| read::lane(c, *lane)).collect()).await
+    }
+
+    async fn lane_history(
+        &self,
+        lane: Lane,
+        before: Option<StreamPosition>,
+        limit: u32,
+    ) -> Result<Vec<LaneEvent>, StoreError> {
+        self.read(move |c| stream::lane_history(c, lane, before, limit)).await
     }
 
     async fn holds(&self, filter: HoldFilter) -> Result<HoldPage, StoreError> {

@@ -141,7 +141,8 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
     };
     view.in_flight = count(
         "SELECT count(*) FROM tx WHERE chain_id = ?1 AND signer = ?2
-           AND state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING') AND state <> 'TRACKING'",
+           AND state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING') AND state <> 'TRACKING'
+           AND rival_block IS NULL",
     )?;
     view.queued =
         count("SELECT count(*) FROM tx WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED'")?;

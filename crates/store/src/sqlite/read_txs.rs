@@ -1,10 +1,10 @@
 //! Reads of transactions.
 
 use rusqlite::{Connection, OptionalExtension, Params, params};
-use stile_domain::{B256, Bytes, Lane, TxId, TxState};
+use stile_domain::{B256, Lane, Nonce, TxId, TxState};
 
 use super::{rows, tx_rows};
-use crate::{Attempt, OpenTx, StoreError, StreamPosition, Tx, TxEvent, TxFilter, TxPage};
+use crate::{Attempt, LedgerOwner, NonceOwner, OpenTx, StoreError, Tx, TxEvent, TxFilter, TxPage};
 
 pub(super) fn tx(connection: &Connection, id: TxId) -> Result<Option<Tx>, StoreError> {
     Ok(connection
@@ -141,7 +141,7 @@ pub(super) fn done_above(
     let txs = list(
         connection,
         "SELECT * FROM tx
-         WHERE chain_id = ?1 AND signer = ?2 AND state = 'CONFIRMED' AND block_number > ?3
+         WHERE chain_id = ?1 AND signer = ?2 AND done_block > ?3
          ORDER BY nonce",
         params![rows::chain(lane), lane.signer.as_slice(), height.cast_signed()],
     )?;
@@ -152,11 +152,8 @@ pub(super) fn done_above(
 /// was written.
 fn open_tx(connection: &Connection, tx: Tx) -> Result<OpenTx, StoreError> {
     let mut statement = connection
-        .prepare_cached("SELECT number, hash, raw FROM attempt WHERE tx_id = ?1 ORDER BY number")?;
-    let attempts = statement.query_map(params![tx.id.0], |row| {
-        let hash = B256::from(row.get::<_, [u8; 32]>("hash")?);
-        Ok((row.get("number")?, hash, Bytes::from(row.get::<_, Vec<u8>>("raw")?)))
-    })?;
+        .prepare_cached("SELECT kind, hash, raw FROM attempt WHERE tx_id = ?1 ORDER BY number")?;
+    let attempts = statement.query_map(params![tx.id.0], tx_rows::open_attempt)?;
     let attempts = attempts.collect::<Result<_, _>>()?;
     let forked = connection
         .prepare_cached(
@@ -174,22 +171,45 @@ fn open_tx(connection: &Connection, tx: Tx) -> Result<OpenTx, StoreError> {
     Ok(OpenTx { tx, attempts, forked })
 }
 
-pub(super) fn events_after(
+pub(super) fn with_attempts(
     connection: &Connection,
-    position: StreamPosition,
-    limit: u32,
-) -> Result<Vec<TxEvent>, StoreError> {
-    // A place from a store with many writers is past everything here.
-    let entry = if position.transaction > 0 { i64::MAX } else { position.entry };
-    let mut statement = connection
-        .prepare_cached("SELECT * FROM tx_event WHERE entry > ?1 ORDER BY entry LIMIT ?2")?;
-    let events = statement.query_map(params![entry, limit], tx_rows::event)?;
-    Ok(events.collect::<Result<_, _>>()?)
+    id: TxId,
+) -> Result<Option<OpenTx>, StoreError> {
+    tx(connection, id)?.map(|tx| open_tx(connection, tx)).transpose()
 }
 
-pub(super) fn stream_end(connection: &Connection) -> Result<StreamPosition, StoreError> {
-    let entry = connection
-        .prepare_cached("SELECT coalesce(max(entry), 0) FROM tx_event")?
-        .query_row([], |row| row.get(0))?;
-    Ok(StreamPosition { transaction: 0, entry })
+pub(super) fn tx_of_attempt(
+    connection: &Connection,
+    hash: &B256,
+) -> Result<Option<TxId>, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT tx_id FROM attempt WHERE hash = ?1")?
+        .query_row(params![hash.as_slice()], |row| row.get(0).map(TxId))
+        .optional()?)
+}
+
+pub(super) fn nonce_owners(
+    connection: &Connection,
+    lane: Lane,
+    from: Nonce,
+    limit: u32,
+) -> Result<Vec<NonceOwner>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT n.chain_id, n.signer, n.nonce, n.owner_id, n.status, n.locked_until, n.tx_hash, n.reason,
+                t.state
+         FROM nonce n LEFT JOIN tx t ON n.owner_kind = 'tx' AND t.tx_id = n.owner_id
+         WHERE n.chain_id = ?1 AND n.signer = ?2 AND n.nonce >= ?3
+           AND (n.owner_kind = 'hold' OR t.tx_id IS NOT NULL)
+         ORDER BY n.nonce LIMIT ?4",
+    )?;
+    let from = i64::try_from(from).unwrap_or(i64::MAX);
+    let key = params![rows::chain(lane), lane.signer.as_slice(), from, limit];
+    let owners = statement.query_map(key, |row| {
+        let owner = match tx_rows::optional_name::<TxState>(row, "state")? {
+            Some(state) => LedgerOwner::Tx(TxId(row.get("owner_id")?), state),
+            None => LedgerOwner::Hold(rows::hold(row)?),
+        };
+        Ok(NonceOwner { nonce: rows::nonce(row.get("nonce")?), owner })
+    })?;
+    Ok(owners.collect::<Result<_, _>>()?)
 }

@@ -8,11 +8,11 @@ use stile_domain::NodeId;
 use super::bind::Stop;
 use super::events::Entry;
 use super::fence::{Fenced, fence};
-use super::rows;
 use super::tx_rows::json;
 use super::writer::in_savepoint;
+use super::{accept, rows};
 use crate::tx_types::outcome_name;
-use crate::{LaneChanges, Recorded, Refusal, Sending, StoreError, TxChange};
+use crate::{LaneChanges, NewTx, Recorded, Refusal, Sending, StoreError, TxChange};
 
 /// A lane's changes. One that lost harms no other.
 pub(super) fn record(
@@ -55,13 +55,18 @@ impl Fenced<'_> {
                      receipt = CASE WHEN ?10 THEN ?11 ELSE receipt END,
                      block_number = CASE WHEN ?10 THEN ?12 ELSE block_number END,
                      block_hash = CASE WHEN ?10 THEN ?13 ELSE block_hash END,
-                     -- The attempt that was mined; once it no longer is, the newest.
-                     tx_hash = CASE WHEN NOT ?10 THEN tx_hash
-                                    WHEN ?11 IS NOT NULL THEN ?14
+                     -- The attempt that was mined; otherwise the newest.
+                     tx_hash = CASE WHEN ?11 IS NOT NULL THEN ?14
+                                    WHEN ?25 IS NOT NULL THEN ?25
+                                    WHEN NOT ?10 THEN tx_hash
                                     ELSE (SELECT a.hash FROM attempt a WHERE a.tx_id = ?1
                                           ORDER BY a.number DESC LIMIT 1) END,
                      told_height = CASE WHEN ?15 THEN ?16 ELSE told_height END,
                      told_hash = CASE WHEN ?15 THEN ?17 ELSE told_hash END,
+                     rival = CASE WHEN ?26 THEN ?27 ELSE rival END,
+                     rival_block = CASE WHEN ?26 THEN ?28 ELSE rival_block END,
+                     wish = CASE WHEN ?29 = '' OR ?29 = wish THEN NULL ELSE wish END,
+                     replaced_by = coalesce(?30, replaced_by),
                      error = CASE WHEN ?18 THEN ?19 ELSE error END,
                      sends = sends + ?20,
                      first_submit_at = CASE WHEN ?21 THEN coalesce(first_submit_at, ?5)
@@ -98,6 +103,12 @@ impl Fenced<'_> {
                     change.resubmit_after.is_set(),
                     resubmit_at,
                     change.receipt_checked,
+                    change.attempt.as_ref().map(|attempt| attempt.hash.as_slice()),
+                    change.rival.is_set(),
+                    change.rival.value().map(json).transpose()?,
+                    change.rival.value().map(|rival| rival.block_number.cast_signed()),
+                    change.wish.text()?,
+                    change.successor.as_ref().map(|new| new.id.0),
                 ],
                 |row| Ok((row.get::<_, String>("tenant")?, row.get::<_, u32>("events")?)),
             )
@@ -121,7 +132,23 @@ impl Fenced<'_> {
         if let Some(sent) = &change.sent {
             self.note_sending(change, sent)?;
         }
+        if let Some(attempt) = &change.attempt {
+            self.insert_attempt(change.tx, attempt)?;
+        }
+        if let Some(new) = &change.successor {
+            self.accept_in_place(node, change, new)?;
+        }
         Ok(Recorded::Written { events })
+    }
+
+    /// Accepts a transaction in the place of another one. Its name and its request id must be free:
+    /// it is made by Stile itself.
+    fn accept_in_place(&self, node: &NodeId, change: &TxChange, new: &NewTx) -> Result<(), Stop> {
+        let new = NewTx { replaces: Some(change.tx), ..new.clone() };
+        let taken = || format!("the name or the request id of {} is taken", new.id);
+        accept::insert(self.connection(), node, &new, self.now())?
+            .map(drop)
+            .ok_or_else(|| Stop::Refused(Refusal::Inconsistent(taken())))
     }
 
     /// Notes on the attempt that it was sent.

@@ -39,7 +39,7 @@ pub(super) fn txs_over(
     let before = cutoff(connection, kept)?;
     let mut found = Vec::new();
     for signer in lanes(connection, chain)? {
-        for sql in [CONFIRMED, FAILED] {
+        for sql in [ENDED, FAILED] {
             let left = limit.saturating_sub(found.len() as u32);
             if left == 0 {
                 return Ok(found);
@@ -59,17 +59,17 @@ pub(super) fn txs_over(
     Ok(found)
 }
 
-const CONFIRMED: &str = "SELECT tx_id, updated_at FROM tx
-    WHERE chain_id = ?1 AND signer = ?2 AND state = 'CONFIRMED' AND block_number < ?3
-    ORDER BY block_number LIMIT ?4";
+/// Those that a block ended, their own or that of the transaction that took their nonce.
+const ENDED: &str = "SELECT tx_id, updated_at FROM tx
+    WHERE chain_id = ?1 AND signer = ?2 AND done_block < ?3
+    ORDER BY done_block LIMIT ?4";
 
 const FAILED: &str = "SELECT tx_id, updated_at FROM tx
-    WHERE chain_id = ?1 AND signer = ?2 AND state = 'FAILED'
+    WHERE chain_id = ?1 AND signer = ?2 AND state = 'FAILED' AND done_block IS NULL
       AND (nonce IS NULL
            OR nonce < (SELECT x.nonce FROM tx x
-                       WHERE x.chain_id = ?1 AND x.signer = ?2 AND x.state = 'CONFIRMED'
-                         AND x.block_number < ?3
-                       ORDER BY x.block_number DESC LIMIT 1))
+                       WHERE x.chain_id = ?1 AND x.signer = ?2 AND x.done_block < ?3
+                       ORDER BY x.done_block DESC LIMIT 1))
     ORDER BY position LIMIT ?4";
 
 /// Removes these with all that belongs to them, those of them that are over still.
@@ -87,12 +87,16 @@ pub(super) fn sweep_txs(
             .prepare_cached(
                 "DELETE FROM tx
                  WHERE tx_id = ?1 AND updated_at <= ?3
-                   AND (state = 'FAILED'
-                        OR (state = 'CONFIRMED' AND block_number < ?2 AND coalesce(told_height, 0) < ?2))
+                   AND state IN ('CONFIRMED', 'FAILED')
+                   AND (done_block IS NULL OR (done_block < ?2 AND coalesce(told_height, 0) < ?2))
                  RETURNING chain_id, signer, nonce",
             )?
             .query_row(params![id.0, below, before], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, Option<i64>>(2)?))
+                Ok((
+                    row.get::<_, i64>(0)?,
+                    row.get::<_, Vec<u8>>(1)?,
+                    row.get::<_, Option<i64>>(2)?,
+                ))
             })
             .optional()?;
         let Some((chain, signer, nonce)) = gone else { continue };

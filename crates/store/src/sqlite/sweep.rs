@@ -4,20 +4,23 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, Params, params};
-use stile_domain::{HeldExpiry, Hold, HoldStatus, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce};
 
 use super::fence::{Fenced, fence};
 use super::rows::{self, HOLD_COLUMNS};
+use super::stream::LaneEntry;
+use crate::lane_entries::started_data;
 use crate::{Claim, Refusal, StoreError};
 
 pub(super) fn start_cursor(
     connection: &Connection,
+    node: &NodeId,
     claim: &Claim,
     at: Nonce,
     lease: Duration,
 ) -> Result<Result<Nonce, Refusal>, StoreError> {
     match fence(connection, claim, None, lease)? {
-        Ok(fenced) => fenced.start_cursor(at).map(Ok),
+        Ok(fenced) => fenced.start_cursor(node, at).map(Ok),
         Err(refusal) => Ok(Err(refusal)),
     }
 }
@@ -51,21 +54,33 @@ pub(super) fn settle(
 }
 
 impl Fenced<'_> {
-    /// Sets a cursor that is not set yet; answers where it stands.
-    fn start_cursor(&self, at: Nonce) -> Result<Nonce, StoreError> {
+    /// Sets a cursor that is not set yet, with the first entry of the lane's history; answers where
+    /// it stands.
+    fn start_cursor(&self, node: &NodeId, at: Nonce) -> Result<Nonce, StoreError> {
         let lane = self.claim().lane;
-        let cursor: i64 = self
+        let started = self
             .connection()
             .prepare_cached(
-                "UPDATE lane
-                 SET next_nonce = coalesce(next_nonce, ?3)
-                 WHERE chain_id = ?1 AND signer = ?2
-                 RETURNING next_nonce",
+                "UPDATE lane SET next_nonce = ?3
+                 WHERE chain_id = ?1 AND signer = ?2 AND next_nonce IS NULL",
             )?
-            .query_row(
-                params![rows::chain(lane), lane.signer.as_slice(), at.cast_signed()],
-                |row| row.get(0),
-            )?;
+            .execute(params![rows::chain(lane), lane.signer.as_slice(), at.cast_signed()])?;
+        if started == 1 {
+            let entry = LaneEntry {
+                lane,
+                kind: LaneEventKind::Started,
+                node,
+                token: Some(self.claim().token),
+                data: &started_data(at),
+                now: self.now(),
+            };
+            entry.write(self.connection())?;
+            return Ok(at);
+        }
+        let cursor = self
+            .connection()
+            .prepare_cached("SELECT next_nonce FROM lane WHERE chain_id = ?1 AND signer = ?2")?
+            .query_row(params![rows::chain(lane), lane.signer.as_slice()], |row| row.get(0))?;
         Ok(rows::nonce(cursor))
     }
 

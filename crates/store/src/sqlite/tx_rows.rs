@@ -6,12 +6,16 @@ use rusqlite::Row;
 use rusqlite::types::Type;
 use serde::de::DeserializeOwned;
 use stile_domain::{
-    B256, Bytes, EventKind, Header, NodeId, Outcome, Standing, SubState, Timestamp, TxId, TxState,
+    AttemptKind, B256, Bytes, EventKind, Header, LaneEventKind, NodeId, Outcome, Standing,
+    SubState, Timestamp, TxId, TxState,
 };
+use uuid::Uuid;
 
 use super::rows::{broken, lane, nonce, time};
 use crate::tx_columns::{fees_of, finality_of};
-use crate::{Attempt, FencingToken, StoreError, StreamPosition, Tx, TxEvent};
+use crate::{
+    Attempt, FencingToken, LaneEvent, OpenAttempt, StoreError, StreamPosition, Tx, TxEvent, Wish,
+};
 
 /// A value as JSON.
 pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
@@ -35,7 +39,10 @@ fn name<T: FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
     row.get::<_, String>(column)?.parse().map_err(|_| broken(row, column, Type::Text))
 }
 
-fn optional_name<T: FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+pub(super) fn optional_name<T: FromStr>(
+    row: &Row<'_>,
+    column: &str,
+) -> rusqlite::Result<Option<T>> {
     let text: Option<String> = row.get(column)?;
     let parsed = text.map(|text| text.parse()).transpose();
     parsed.map_err(|_| broken(row, column, Type::Text))
@@ -85,6 +92,10 @@ pub(super) fn tx(row: &Row<'_>) -> rusqlite::Result<Tx> {
         tx_hash: optional_hash(row, "tx_hash")?,
         receipt: optional_json(row, "receipt")?,
         told: optional_number(row, "told_height")?.zip(optional_hash(row, "told_hash")?),
+        rival: optional_json(row, "rival")?,
+        wish: optional_json(row, "wish")?,
+        replaces: row.get::<_, Option<Uuid>>("replaces")?.map(TxId),
+        replaced_by: row.get::<_, Option<Uuid>>("replaced_by")?.map(TxId),
         error: row.get("error")?,
         events: row.get("events")?,
         sends: row.get("sends")?,
@@ -102,6 +113,7 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     let fees: serde_json::Value = from_json(row, "fees")?;
     Ok(Attempt {
         number: row.get("number")?,
+        kind: name::<AttemptKind>(row, "kind")?,
         hash: hash(row, "hash")?,
         raw: Bytes::from(row.get::<_, Vec<u8>>("raw")?),
         fees: fees_of(&fees).ok_or_else(|| broken(row, "fees", Type::Text))?,
@@ -114,9 +126,38 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     })
 }
 
+pub(super) fn open_attempt(row: &Row<'_>) -> rusqlite::Result<OpenAttempt> {
+    Ok(OpenAttempt {
+        kind: name::<AttemptKind>(row, "kind")?,
+        hash: hash(row, "hash")?,
+        raw: Bytes::from(row.get::<_, Vec<u8>>("raw")?),
+    })
+}
+
+pub(super) fn wish(row: &Row<'_>) -> rusqlite::Result<(TxId, Wish)> {
+    Ok((TxId(row.get("tx_id")?), from_json(row, "wish")?))
+}
+
+/// A place in the stream: there is one writer, so its own number is all there is to it.
+fn place(row: &Row<'_>) -> rusqlite::Result<StreamPosition> {
+    Ok(StreamPosition { transaction: 0, entry: row.get("entry")? })
+}
+
+pub(super) fn lane_event(row: &Row<'_>) -> rusqlite::Result<LaneEvent> {
+    Ok(LaneEvent {
+        position: place(row)?,
+        lane: lane(row)?,
+        kind: name::<LaneEventKind>(row, "kind")?,
+        at: time(row, "at")?,
+        node: NodeId(row.get("node_id")?),
+        fencing_token: row.get::<_, Option<i64>>("fencing_token")?.map(FencingToken),
+        data: from_json(row, "data")?,
+    })
+}
+
 pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<TxEvent> {
     Ok(TxEvent {
-        position: StreamPosition { transaction: 0, entry: row.get("entry")? },
+        position: place(row)?,
         tx: TxId(row.get("tx_id")?),
         tenant: row.get("tenant")?,
         lane: lane(row)?,

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{ChainId, Header, Lane, NodeId, TxId};
+use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 
-use super::{SqliteStore, accept, bind_txs, headers, read_txs, record, retention};
+use super::{SqliteStore, accept, bind_txs, headers, read_txs, record, retention, stream, wishes};
 use crate::{
-    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, OpenTx, Recorded, Refusal, StoreError,
-    StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
+    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, NonceOwner, OpenTx, Recorded, Refusal,
+    StoreError, StreamEvent, StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
+    Wish, Withdrawal,
 };
 
 #[async_trait]
@@ -16,6 +17,16 @@ impl TxStore for SqliteStore {
     async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError> {
         let (node, txs) = (node.clone(), txs.to_vec());
         self.write(move |c| accept::accept(c, &node, &txs)).await
+    }
+
+    async fn withdraw(&self, node: &NodeId, id: TxId) -> Result<Withdrawal, StoreError> {
+        let node = node.clone();
+        self.write(move |c| wishes::withdraw(c, &node, id)).await
+    }
+
+    async fn wish(&self, id: TxId, wish: &Wish) -> Result<Option<Tx>, StoreError> {
+        let wish = *wish;
+        self.write(move |c| wishes::wish(c, id, &wish)).await
     }
 
     async fn save_headers(&self, update: &HeaderUpdate) -> Result<(), StoreError> {
@@ -64,6 +75,42 @@ impl TxStore for SqliteStore {
             changes.iter().map(|part| record::record(c, &node, part, lease)).collect()
         })
         .await
+    }
+
+    async fn wishes(&self, lanes: &[Lane]) -> Result<Vec<(Lane, TxId, Wish)>, StoreError> {
+        let mut lanes = lanes.to_vec();
+        lanes.sort_unstable();
+        self.read(move |c| {
+            let found: Result<Vec<_>, _> =
+                lanes.iter().map(|lane| wishes::wishes(c, *lane)).collect();
+            Ok(found?.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    async fn nonce_owners(
+        &self,
+        lane: Lane,
+        from: Nonce,
+        limit: u32,
+    ) -> Result<Vec<NonceOwner>, StoreError> {
+        self.read(move |c| read_txs::nonce_owners(c, lane, from, limit)).await
+    }
+
+    async fn with_attempts(&self, ids: &[TxId]) -> Result<Vec<OpenTx>, StoreError> {
+        let ids = ids.to_vec();
+        self.read(move |c| {
+            let found: Result<Vec<_>, _> =
+                ids.iter().map(|id| read_txs::with_attempts(c, *id)).collect();
+            Ok(found?.into_iter().flatten().collect())
+        })
+        .await
+    }
+
+    async fn txs_of_attempts(&self, hashes: &[B256]) -> Result<Vec<Option<TxId>>, StoreError> {
+        let hashes = hashes.to_vec();
+        self.read(move |c| hashes.iter().map(|hash| read_txs::tx_of_attempt(c, hash)).collect())
+            .await
     }
 
     async fn txs(&self, ids: &[TxId]) -> Result<Vec<Option<Tx>>, StoreError> {
@@ -158,12 +205,12 @@ impl TxStore for SqliteStore {
         &self,
         position: StreamPosition,
         limit: u32,
-    ) -> Result<Vec<TxEvent>, StoreError> {
-        self.read(move |c| read_txs::events_after(c, position, limit)).await
+    ) -> Result<Vec<StreamEvent>, StoreError> {
+        self.read(move |c| stream::events_after(c, position, limit)).await
     }
 
     async fn stream_end(&self) -> Result<StreamPosition, StoreError> {
-        self.read(read_txs::stream_end).await
+        self.read(stream::stream_end).await
     }
 
     async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {

@@ -20,11 +20,12 @@ pub(crate) use blocking::wait_until_blocked;
 pub(crate) use database::{Bench, Database, proxied};
 pub(crate) use nodes::{
     HOLD, LEASE, RUN_OUT, WINDOW, acquire, bind, binding, claim_at, fresh, give_back, held,
-    hold_at, key, keyed, lane, lanes, mark, node, owner, read_hold, recyclable, reissue, released,
-    successor, used, view,
+    hold_at, key, keyed, lane, lanes, mark, node, owner, pause, read_hold, recyclable, reissue,
+    released, resume, successor, used, view,
 };
 pub(crate) use raw::Raw;
 pub(crate) use txs::{
-    A_NODE, accept, accept_one, attempt, bind_new, bind_txs, block, change, created, header, named,
-    new_tx, read_tx, receipt, record, record_one, steps, tx_binding, tx_id, waiting_binding,
+    A_NODE, accept, accept_one, attempt, bind_new, bind_txs, block, bound, change, created, header,
+    kinds, lose, named, new_tx, of_txs, read_tx, receipt, record, record_one, rival, steps,
+    tx_binding, tx_id, waiting_binding,
 };

@@ -7,7 +7,7 @@ use stile_domain::{
 };
 use stile_store::{
     Acquisition, AllocationKey, Binding, Claim, HeldLane, LaneView, Mark, MarkOutcome, MarkVerdict,
-    NewHold, Owner, Refusal, Store,
+    NewHold, Owner, Refusal, Resumed, Store,
 };
 
 /// A lease that outlasts every test.
@@ -88,7 +88,8 @@ pub(crate) async fn claim_at(
     cursor: Nonce,
 ) -> Claim {
     let claim = held(store, holder, lane, LEASE).await.claim;
-    let started = store.start_cursor(&claim, cursor, LEASE).await.expect("start the cursor");
+    let started =
+        store.start_cursor(&holder.node, &claim, cursor, LEASE).await.expect("start the cursor");
     assert_eq!(started, Ok(cursor));
     claim
 }
@@ -179,6 +180,20 @@ pub(crate) async fn read_hold(store: &dyn Store, hold: &Hold) -> Hold {
     let found = store.read_back(hold.lane, &[(hold.nonce, hold.id)]).await.expect("read back");
     let [found] = <[_; 1]>::try_from(found).expect("the hold exists");
     found
+}
+
+/// Pauses a lane that there is.
+pub(crate) async fn pause(store: &dyn Store, lane: Lane, reason: &str) {
+    let node = NodeId("operator".into());
+    let found = store.pause(&node, lane, reason, &serde_json::json!({})).await.expect("pause");
+    assert!(found, "{lane} is not known");
+}
+
+/// Resumes a lane that there is, its cursor where it stands.
+pub(crate) async fn resume(store: &dyn Store, lane: Lane) {
+    let node = NodeId("operator".into());
+    let resumed = store.resume(&node, lane, None, &serde_json::json!({})).await.expect("resume");
+    assert_eq!(resumed, Resumed::Done);
 }
 
 /// A lane as it stands.

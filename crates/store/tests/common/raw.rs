@@ -73,6 +73,7 @@ impl Raw {
             ("tx", "position"),
             ("attempt", "tx_id, number"),
             ("tx_event", "tx_id, seq"),
+            ("lane_event", "entry"),
             ("header", "chain_id, height, hash"),
             ("api_key", "key_id"),
         ] {

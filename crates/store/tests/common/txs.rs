@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use stile_domain::{
-    Address, B256, Bytes, Fees, Finality, Header, Lane, NodeId, Nonce, Payload, Plan, Receipt,
-    Released, Step, TxId, U256, request_hash,
+    Address, AttemptKind, B256, Bytes, EventKind, Fees, Finality, Header, Lane, NodeId, Nonce,
+    Payload, Plan, Receipt, Released, Rival, Step, Successor, TxId, U256, request_hash,
 };
 use stile_store::{
     Acceptance, BindTx, Bindable, Claim, LaneChanges, NewAttempt, NewEvent, NewTx, Recorded,
-    Refusal, Set, Store, Tx, TxBinding, TxChange,
+    Refusal, Set, Store, StreamEvent, Tx, TxBinding, TxChange, TxEvent,
 };
 use uuid::Uuid;
 
@@ -42,6 +42,7 @@ pub(crate) fn new_tx(lane: Lane) -> NewTx {
         payload,
         finality: Finality::Confirmations(3),
         gas_limit: None,
+        replaces: None,
     }
 }
 
@@ -72,6 +73,7 @@ pub(crate) fn attempt() -> NewAttempt {
     let (one, other) = (Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes());
     let hash = B256::from_slice(&[one, other].concat());
     NewAttempt {
+        kind: AttemptKind::Send,
         hash,
         raw: Bytes::from(hash.to_vec()),
         fees: Fees::Market { max_fee_per_gas: 200, max_priority_fee_per_gas: 7 },
@@ -136,6 +138,45 @@ pub(crate) fn change(tx: &Tx, step: Step) -> TxChange {
         _ => {}
     }
     change
+}
+
+/// A new transaction with this nonce.
+pub(crate) async fn bound(store: &dyn Store, claim: Claim, nonce: Nonce) -> Tx {
+    let binding = bind_new(claim, nonce, [new_tx(claim.lane())]);
+    bind_txs(store, binding).await.expect("bound").remove(0)
+}
+
+/// Another transaction at the same nonce, in a block at a height of the first fork.
+pub(crate) fn rival(by: Successor, height: u64) -> Rival {
+    Rival {
+        by,
+        tx_hash: Some(block(9, height)),
+        block_number: height,
+        block_hash: block(1, height),
+    }
+}
+
+/// The transaction loses its nonce to an outsider's at a height, for good.
+pub(crate) async fn lose(store: &dyn Store, claim: Claim, tx: &Tx, height: u64) -> Tx {
+    let mut overtaken = change(tx, Step::Overtaken(Successor::Outsider));
+    overtaken.rival = Set::To(rival(Successor::Outsider, height));
+    let overtaken = record_one(store, claim, overtaken).await;
+    steps(store, claim, &overtaken, &[Step::Superseded(Successor::Outsider)]).await
+}
+
+/// The kinds of a transaction's history.
+pub(crate) async fn kinds(store: &dyn Store, tx: TxId) -> Vec<EventKind> {
+    let history = store.history(tx).await.expect("read the history");
+    history.into_iter().map(|event| event.kind).collect()
+}
+
+/// The entries of a stream that are about transactions.
+pub(crate) fn of_txs(events: Vec<StreamEvent>) -> Vec<TxEvent> {
+    let of_txs = events.into_iter().filter_map(|event| match event {
+        StreamEvent::Tx(event) => Some(event),
+        StreamEvent::Lane(_) => None,
+    });
+    of_txs.collect()
 }
 
 /// A block of the first fork, at a height.

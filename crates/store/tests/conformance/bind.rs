@@ -5,7 +5,7 @@ use stile_store::{Refusal, Store};
 
 use crate::common::{
     Bench, HOLD, LEASE, RUN_OUT, bind, binding, claim_at, fresh, give_back, held, lane, lanes,
-    mark, node, read_hold, reissue, released, used, view,
+    mark, node, pause, read_hold, reissue, released, used, view,
 };
 
 on_both_stores!(
@@ -174,7 +174,7 @@ async fn a_paused_lane_is_refused(bench: Bench) {
     let store = &*bench.store;
     let a = node("a");
     claim_at(store, &a, lane(1), 0).await;
-    assert!(store.pause(lane(1), "outside use").await.unwrap());
+    pause(store, lane(1), "outside use").await;
     let claim = held(store, &a, lane(1), LEASE).await.claim;
     let refused = bind(store, fresh(claim, 0, 1)).await;
     assert_eq!(refused, Err(Refusal::Paused("outside use".into())));
@@ -226,7 +226,7 @@ async fn every_kind_of_refusal_in_one_call(bench: Bench) {
     let hold = bind(store, fresh(claims[2], 0, 1)).await.unwrap();
     store.release(&claims[..1]).await.unwrap();
     held(&*bench.second(), &node("b"), fenced, LEASE).await;
-    store.pause(paused, "by hand").await.unwrap();
+    pause(store, paused, "by hand").await;
     claims[3] = held(store, &a, paused, LEASE).await.claim;
     bench.raw().await.plant(broken, 0, "filler", "HELD").await.unwrap();
 

@@ -8,8 +8,8 @@ use stile_store::{Bindable, Recorded, Refusal, StoreError, TxBinding};
 
 use crate::common::{
     A_NODE, Bench, LEASE, RUN_OUT, accept, accept_one, bind, bind_new, bind_txs, change, claim_at,
-    created, fresh, give_back, held, lane, lanes, mark, named, new_tx, node, read_hold, read_tx,
-    record, released, tx_binding, used, view, waiting_binding,
+    created, fresh, give_back, held, lane, lanes, mark, named, new_tx, node, pause, read_hold,
+    read_tx, record, released, tx_binding, used, view, waiting_binding,
 };
 
 on_both_stores!(
@@ -300,7 +300,7 @@ async fn every_kind_of_refusal_in_one_call(bench: Bench) {
     store.release(&claims[..1]).await.unwrap();
     held(&*bench.second(), &node("b"), fenced, LEASE).await;
     let bound = bind_txs(store, bind_new(claims[2], 0, [new_tx(lost)])).await.unwrap();
-    store.pause(paused, "by hand").await.unwrap();
+    pause(store, paused, "by hand").await;
     claims[3] = held(store, &a, paused, LEASE).await.claim;
     bench.raw().await.plant(broken, 0, "filler", "HELD").await.unwrap();
     accept_one(store, new_tx(waits)).await;

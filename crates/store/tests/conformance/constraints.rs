@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::common::{
     Bench, HOLD, Raw, accept_one, bind_new, bind_txs, claim_at, give_back, hold_at, lane, mark,
-    named, new_tx, node, used,
+    named, new_tx, node, pause, used,
 };
 
 on_both_stores!(
@@ -23,6 +23,8 @@ on_both_stores!(
     a_request_id_has_one_transaction,
     a_history_and_its_attempts_have_every_number_once,
     nonsense_about_transactions_is_refused,
+    a_transaction_is_replaced_by_one_other_at_most,
+    an_entry_of_a_lane_has_a_place_of_its_own,
 );
 
 /// Tries a statement that must be refused for this reason, and leave everything as it was.
@@ -37,7 +39,7 @@ async fn refuse(raw: &Raw, sql: &str, reason: &str) {
 
 async fn a_token_never_falls(bench: Bench) {
     claim_at(&*bench.store, &node("a"), lane(1), 0).await;
-    bench.store.pause(lane(1), "so that the token is 2").await.unwrap();
+    pause(&*bench.store, lane(1), "so that the token is 2").await;
     let raw = bench.raw().await;
     refuse(&raw, "UPDATE lane SET fencing_token = 1", "the fencing token never falls").await;
     let new = raw.uuid(Uuid::new_v4());
@@ -224,6 +226,17 @@ async fn nonsense_about_transactions_is_refused(bench: Bench) {
         "UPDATE tx SET finality = 'soon'".to_owned(),
         "UPDATE tx SET finality = ''".to_owned(),
         "UPDATE tx SET events = 0".to_owned(),
+        "UPDATE tx SET rival = '{}'".to_owned(),
+        "UPDATE tx SET rival_block = 1".to_owned(),
+        "UPDATE tx SET rival = '{}', rival_block = -1".to_owned(),
+        "UPDATE tx SET rival = 'nonsense', rival_block = 1".to_owned(),
+        "UPDATE tx SET wish = 'nonsense'".to_owned(),
+        "UPDATE attempt SET kind = 'LOST'".to_owned(),
+        "UPDATE attempt SET kind = NULL".to_owned(),
+        "UPDATE lane_event SET kind = ''".to_owned(),
+        "UPDATE lane_event SET data = 'nonsense'".to_owned(),
+        "UPDATE lane_event SET chain_id = 0".to_owned(),
+        format!("UPDATE lane_event SET signer = {short}"),
         format!("UPDATE attempt SET hash = {short}"),
         format!("UPDATE attempt SET raw = {}", raw.bytes(&[])),
         "UPDATE tx_event SET kind = ''".to_owned(),
@@ -234,4 +247,31 @@ async fn nonsense_about_transactions_is_refused(bench: Bench) {
     ] {
         refuse(&raw, &sql, "").await;
     }
+}
+
+async fn a_transaction_is_replaced_by_one_other_at_most(bench: Bench) {
+    let tx = bound(&bench).await;
+    let (one, other) = (
+        accept_one(&*bench.store, new_tx(lane(1))).await,
+        accept_one(&*bench.store, new_tx(lane(1))).await,
+    );
+    let raw = bench.raw().await;
+    let replaces = |by: &Tx| {
+        let (by, tx) = (raw.uuid(by.id.0), raw.uuid(tx.id.0));
+        format!("UPDATE tx SET replaces = {tx} WHERE tx_id = {by}")
+    };
+    raw.execute(&replaces(&one)).await;
+    refuse(&raw, &replaces(&other), "").await;
+}
+
+async fn an_entry_of_a_lane_has_a_place_of_its_own(bench: Bench) {
+    claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    pause(&*bench.store, lane(1), "so that there are two entries").await;
+    let raw = bench.raw().await;
+    assert_eq!(raw.value("SELECT count(DISTINCT entry) FROM lane_event").await, "2");
+    let same = match bench.database.is_postgres() {
+        true => "UPDATE lane_event SET transaction = 1, entry = 1",
+        false => "UPDATE lane_event SET entry = 1",
+    };
+    refuse(&raw, same, "").await;
 }

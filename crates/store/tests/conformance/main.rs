@@ -21,6 +21,9 @@
 //! | `tx_reads` | reads of transactions |
 //! | `stream` | the stream of events |
 //! | `retention` | removing what is over |
+//! | `replacements` | attempts and transactions that take each other's place |
+//! | `wishes` | what callers want of transactions afterwards |
+//! | `lane_events` | what happens to lanes |
 //! | `headers` | which blocks are canonical, and forks that nobody has told of |
 //! | `api_keys` | who may call: made, listed, revoked, expired |
 //! | `opening` | URLs, and one server at a time |
@@ -56,6 +59,7 @@ mod bind_txs;
 mod constraints;
 mod headers;
 mod keys;
+mod lane_events;
 mod lease;
 mod mark_table;
 mod marks;
@@ -64,6 +68,7 @@ mod opening;
 mod pause;
 mod reads;
 mod record;
+mod replacements;
 mod retention;
 mod schema;
 mod stream;
@@ -71,3 +76,4 @@ mod sweep;
 mod takeover;
 mod together;
 mod tx_reads;
+mod wishes;

@@ -1,10 +1,12 @@
 //! Pause and resume.
 
+use serde_json::json;
 use stile_domain::HeldExpiry;
-use stile_store::{Refusal, Renewal, StoreError, Takeover};
+use stile_store::{Refusal, Renewal, Resumed, StoreError, Takeover};
 
 use crate::common::{
-    Bench, LEASE, RUN_OUT, bind, claim_at, fresh, held, hold_at, lane, mark, node, used, view,
+    A_NODE, Bench, LEASE, RUN_OUT, bind, claim_at, fresh, held, hold_at, lane, mark, node, pause,
+    resume, used, view,
 };
 
 on_both_stores!(
@@ -21,11 +23,14 @@ async fn a_pause_is_kept_with_its_reason_until_the_resume(bench: Bench) {
     let store = &*bench.store;
     claim_at(store, &node("a"), lane(1), 0).await;
     let second = bench.second();
-    assert!(second.pause(lane(1), "outside use").await.unwrap());
+    pause(&*second, lane(1), "outside use").await;
+    let token = view(store, lane(1)).await.owner.token;
     assert_eq!(view(store, lane(1)).await.paused.as_deref(), Some("outside use"));
-    assert!(second.pause(lane(1), "by hand").await.unwrap());
-    assert_eq!(view(store, lane(1)).await.paused.as_deref(), Some("by hand"));
-    assert!(second.resume(lane(1)).await.unwrap());
+    pause(&*second, lane(1), "by hand").await;
+    let still = view(store, lane(1)).await;
+    assert_eq!(still.paused.as_deref(), Some("outside use"), "the first reason stays");
+    assert_eq!(still.owner.token, token, "and so do plans made since");
+    resume(&*second, lane(1)).await;
     assert_eq!(view(store, lane(1)).await.paused, None);
 }
 
@@ -33,7 +38,7 @@ async fn a_pause_fences_off_plans_made_before_it(bench: Bench) {
     let store = &*bench.store;
     let a = node("a");
     let before = claim_at(store, &a, lane(1), 0).await;
-    bench.second().pause(lane(1), "outside use").await.unwrap();
+    pause(&*bench.second(), lane(1), "outside use").await;
     let refused = bind(store, fresh(before, 0, 1)).await;
     assert!(matches!(refused, Err(Refusal::Fenced(_))), "{refused:?}");
 
@@ -48,9 +53,9 @@ async fn a_resume_fences_off_plans_made_before_it(bench: Bench) {
     let a = node("a");
     claim_at(store, &a, lane(1), 0).await;
     let second = bench.second();
-    second.pause(lane(1), "outside use").await.unwrap();
+    pause(&*second, lane(1), "outside use").await;
     let paused = held(store, &a, lane(1), LEASE).await.claim;
-    second.resume(lane(1)).await.unwrap();
+    resume(&*second, lane(1)).await;
     let refused = bind(store, fresh(paused, 0, 1)).await;
     assert!(matches!(refused, Err(Refusal::Fenced(_))), "{refused:?}");
     assert!(matches!(store.renew(&[paused], LEASE).await.unwrap()[..], [Renewal::Fenced(_)]));
@@ -66,7 +71,7 @@ async fn a_paused_lane_is_still_swept_settled_and_marked(bench: Bench) {
     let claim = claim_at(store, &a, lane(1), 0).await;
     hold_at(store, claim, 0, RUN_OUT).await;
     let in_hand = hold_at(store, claim, 1, LEASE).await;
-    store.pause(lane(1), "outside use").await.unwrap();
+    pause(store, lane(1), "outside use").await;
     let claim = held(store, &a, lane(1), LEASE).await.claim;
     let swept = store.expire(&[claim], HeldExpiry::Suspect, LEASE).await.unwrap();
     assert_eq!(swept[0].as_ref().unwrap().len(), 1);
@@ -81,7 +86,7 @@ async fn a_paused_lane_stays_paused_when_it_changes_hands(bench: Bench) {
     let store = &*bench.store;
     let a = node("a");
     claim_at(store, &a, lane(1), 0).await;
-    store.pause(lane(1), "outside use").await.unwrap();
+    pause(store, lane(1), "outside use").await;
     let claim = held(store, &a, lane(1), LEASE).await.claim;
     assert_eq!(store.release(&[claim]).await.unwrap(), [true]);
     let taken = held(&*bench.second(), &node("b"), lane(1), LEASE).await;
@@ -89,14 +94,17 @@ async fn a_paused_lane_stays_paused_when_it_changes_hands(bench: Bench) {
 }
 
 async fn only_known_lanes_are_paused(bench: Bench) {
-    assert!(!bench.store.pause(lane(1), "why not").await.unwrap());
-    assert!(!bench.store.resume(lane(1)).await.unwrap());
+    let (store, data) = (&*bench.store, json!({}));
+    assert!(!store.pause(&A_NODE, lane(1), "why not", &data).await.unwrap());
+    let resumed = store.resume(&A_NODE, lane(1), None, &data).await.unwrap();
+    assert_eq!(resumed, Resumed::NotFound);
+    assert!(store.lane_history(lane(1), None, 10).await.unwrap().is_empty());
     assert_eq!(bench.store.lanes(&[lane(1)]).await.unwrap(), [None]);
 }
 
 async fn a_pause_says_why(bench: Bench) {
     let claim = claim_at(&*bench.store, &node("a"), lane(1), 0).await;
-    let refused = bench.store.pause(lane(1), "").await;
+    let refused = bench.store.pause(&A_NODE, lane(1), "", &json!({})).await;
     assert!(matches!(refused, Err(StoreError::Constraint(_))), "{refused:?}");
     let lane = view(&*bench.store, lane(1)).await;
     assert_eq!((lane.paused, lane.owner.token), (None, claim.token()));

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use stile_domain::{EventKind, Obstacle, Outcome, Step, SubState, TxState};
-use stile_store::{Claim, LaneChanges, Recorded, Refusal, Sending, Set, Store, Tx, TxChange};
+use stile_store::{LaneChanges, Recorded, Refusal, Sending, Set, Tx, TxChange};
 
 use crate::common::{
-    A_NODE, Bench, LEASE, RUN_OUT, accept_one, bind_new, bind_txs, block, change, claim_at, held,
-    lane, lanes, new_tx, node, read_tx, receipt, record, record_one, steps, view,
+    A_NODE, Bench, LEASE, RUN_OUT, accept_one, bind_new, bind_txs, block, bound, change, claim_at,
+    held, lane, lanes, new_tx, node, pause, read_tx, receipt, record, record_one, steps, view,
 };
 
 on_both_stores!(
@@ -28,10 +28,6 @@ on_both_stores!(
     numbers_in_a_history_have_no_gaps,
     recording_extends_the_lease,
 );
-
-async fn bound(store: &dyn Store, claim: Claim, nonce: u64) -> Tx {
-    bind_txs(store, bind_new(claim, nonce, [new_tx(claim.lane())])).await.unwrap().remove(0)
-}
 
 const MINED: Step = Step::Mined(Outcome::Success);
 
@@ -237,7 +233,7 @@ async fn a_paused_lane_still_records(bench: Bench) {
     let a = node("a");
     let claim = claim_at(store, &a, lane(1), 0).await;
     let tx = bound(store, claim, 0).await;
-    store.pause(lane(1), "by hand").await.unwrap();
+    pause(store, lane(1), "by hand").await;
     let claim = held(store, &a, lane(1), LEASE).await.claim;
     let sent = steps(store, claim, &tx, &[Step::Sent]).await;
     assert_eq!(sent.standing.state, TxState::Submitted);

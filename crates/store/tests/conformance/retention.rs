@@ -9,9 +9,9 @@ use stile_store::{
 use testkit::eventually;
 
 use crate::common::{
-    Bench, LEASE, RUN_OUT, accept, accept_one, bind, bind_new, bind_txs, block, change, claim_at,
-    fresh, give_back, hold_at, key, keyed, lane, mark, named, new_tx, node, read_hold, read_tx,
-    receipt, record_one, reissue, steps, used, view,
+    Bench, LEASE, RUN_OUT, accept, accept_one, bind, bind_new, bind_txs, block, bound, change,
+    claim_at, fresh, give_back, hold_at, key, keyed, lane, lose, mark, named, new_tx, node, of_txs,
+    read_hold, read_tx, receipt, record_one, reissue, steps, used, view,
 };
 
 on_both_stores!(
@@ -21,6 +21,7 @@ on_both_stores!(
     what_is_young_stays,
     what_failed_without_a_nonce_goes,
     what_failed_with_a_nonce_waits_for_the_chain_to_pass_it,
+    what_lost_its_nonce_goes_once_its_rival_is_out_of_reach,
     the_oldest_go_first_and_no_more_than_asked,
     other_chains_are_not_touched,
     a_removed_nonce_is_not_given_out_again,
@@ -168,6 +169,27 @@ async fn what_failed_with_a_nonce_waits_for_the_chain_to_pass_it(bench: Bench) {
     assert_eq!(rows(&bench).await, ["0", "0", "0", "0"]);
 }
 
+/// Like one that was confirmed, at the height of the block that its rival is in.
+async fn what_lost_its_nonce_goes_once_its_rival_is_out_of_reach(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    let tx = bound(store, claim, 0).await;
+    let lost = lose(store, claim, &tx, 10).await;
+    assert_eq!(sweep(store, 10, NO_TIME).await, 0, "the rival's block can be replaced");
+    assert_eq!(sweep(store, 11, AN_HOUR).await, 0, "it is young");
+    // A later nonce that was mined below shows nothing about it: its rival may be taken back.
+    confirmed(store, claim, 1, new_tx(lane(1)), 5).await;
+    assert_eq!(sweep(store, 9, NO_TIME).await, 1);
+    assert!(is_there(store, &lost).await);
+    let mut told = change(&lost, Step::Unmined);
+    told.rival = Set::Clear;
+    let reopened = record_one(store, claim, told).await;
+    assert_eq!(sweep(store, EVERYTHING, NO_TIME).await, 0, "reopened, it is not done");
+    lose(store, claim, &reopened, 10).await;
+    assert_eq!(sweep(store, 11, NO_TIME).await, 1);
+    assert_eq!(rows(&bench).await, ["0", "0", "0", "0"]);
+}
+
 async fn the_oldest_go_first_and_no_more_than_asked(bench: Bench) {
     let store = &*bench.store;
     let claim = claim_at(store, &node("a"), lane(1), 0).await;
@@ -238,6 +260,7 @@ async fn a_reader_of_the_stream_goes_on_with_what_is_there(bench: Bench) {
     let old = confirmed(store, claim, 0, new_tx(lane(1)), 10).await;
     let events = eventually("the stream's entries", async || {
         let events = store.events_after(StreamPosition::default(), 100).await.unwrap();
+        let events = of_txs(events);
         (events.len() == 5).then_some(events)
     })
     .await;
@@ -247,7 +270,7 @@ async fn a_reader_of_the_stream_goes_on_with_what_is_there(bench: Bench) {
     let places = [StreamPosition::default(), events[2].position, events[4].position];
     for place in places {
         let rest = eventually("the rest of the stream", async || {
-            let rest = store.events_after(place, 100).await.unwrap();
+            let rest = of_txs(store.events_after(place, 100).await.unwrap());
             (rest.len() == 5).then_some(rest)
         })
         .await;
@@ -260,7 +283,7 @@ async fn a_reader_of_the_stream_goes_on_with_what_is_there(bench: Bench) {
     let next = accept_one(store, new_tx(lane(1))).await;
     for place in [end, events[4].position] {
         let told = eventually("the next entry", async || {
-            let told = store.events_after(place, 10).await.unwrap();
+            let told = of_txs(store.events_after(place, 10).await.unwrap());
             (!told.is_empty()).then_some(told)
         })
         .await;

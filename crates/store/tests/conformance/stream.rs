@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use stile_domain::{Step, TxId};
-use stile_store::{Store, StreamPosition, TxEvent};
+use serde_json::json;
+use stile_domain::{LaneEventKind, Step, TxId};
+use stile_store::{NewLaneEvent, Store, StreamEvent, StreamPosition, TxEvent};
 use testkit::eventually;
 
 use crate::common::{
-    Bench, accept, accept_one, bind_new, bind_txs, claim_at, created, lane, new_tx, node, steps,
-    waiting_binding,
+    A_NODE, Bench, accept, accept_one, bind_new, bind_txs, claim_at, created, lane, new_tx, node,
+    of_txs, steps, waiting_binding,
 };
 
 on_both_stores!(
@@ -23,16 +24,21 @@ on_both_stores!(
 
 /// Reads on from a place until so many entries are there. (On PostgreSQL an entry is to be seen
 /// once every older transaction of the server has ended, whoever's it is.)
-async fn read_on(store: &dyn Store, mut from: StreamPosition, count: usize) -> Vec<TxEvent> {
+async fn read_on(store: &dyn Store, from: StreamPosition, count: usize) -> Vec<TxEvent> {
+    of_txs(read_all(store, from, count).await)
+}
+
+/// The same with the entries of lanes, which are not counted.
+async fn read_all(store: &dyn Store, mut from: StreamPosition, count: usize) -> Vec<StreamEvent> {
     let mut read = Vec::new();
     eventually("the stream's entries", async || {
         let events = store.events_after(from, 1000).await.unwrap();
-        from = events.last().map_or(from, |event| event.position);
+        from = events.last().map_or(from, StreamEvent::position);
         read.extend(events);
-        (read.len() >= count).then_some(())
+        (of_txs(read.clone()).len() >= count).then_some(())
     })
     .await;
-    assert_eq!(read.len(), count);
+    assert_eq!(of_txs(read.clone()).len(), count);
     read
 }
 
@@ -63,8 +69,8 @@ async fn the_stream_is_read_in_parts(bench: Bench) {
         let part = store.events_after(from, 2).await.unwrap();
         let Some(last) = part.last() else { break };
         assert!(part.len() <= 2);
-        from = last.position;
-        parts.extend(part);
+        from = last.position();
+        parts.extend(of_txs(part));
     }
     assert_eq!(parts, all);
 }
@@ -86,7 +92,7 @@ async fn a_place_can_be_written_down(bench: Bench) {
     accept(store, &[new_tx(lane(1)), new_tx(lane(1))]).await;
     let events = read_on(store, StreamPosition::default(), 2).await;
     let place: StreamPosition = events[0].position.to_string().parse().unwrap();
-    assert_eq!(store.events_after(place, 10).await.unwrap(), events[1..]);
+    assert_eq!(of_txs(store.events_after(place, 10).await.unwrap()), events[1..]);
     for nonsense in ["", "1", "1-", "-1-2", "a-b", "1-2-3", "99999999999999999999-1"] {
         assert!(nonsense.parse::<StreamPosition>().is_err(), "{nonsense}");
     }
@@ -105,9 +111,11 @@ async fn a_reader_misses_nothing_of_eight_writers(bench: Bench) {
             let lane = lane(number as u32);
             let claim = claim_at(&*store, &node(&format!("n{number}")), lane, 0).await;
             let mut written: Vec<TxId> = Vec::new();
+            let event = NewLaneEvent { kind: LaneEventKind::GapFilled, data: json!({}) };
             for round in 0..ROUNDS {
                 let new = bind_txs(&*store, bind_new(claim, round, [new_tx(lane)])).await;
                 let new = new.unwrap().remove(0);
+                store.tell_lane(&A_NODE, lane, &event).await.unwrap();
                 steps(&*store, claim, &new, &[Step::Sent]).await;
                 written.push(new.id);
             }
@@ -120,15 +128,17 @@ async fn a_reader_misses_nothing_of_eight_writers(bench: Bench) {
     eventually("every entry", async || {
         let all_done = done.load(Ordering::SeqCst) == WRITERS;
         let events = reader.events_after(from, 7).await.unwrap();
-        from = events.last().map_or(from, |event| event.position);
+        from = events.last().map_or(from, StreamEvent::position);
         let enough = all_done && events.is_empty();
         read.extend(events);
-        let complete = read.len() == WRITERS * ROUNDS as usize * 3;
+        // The first entry of each lane, and four of each round.
+        let complete = read.len() == WRITERS * (1 + ROUNDS as usize * 4);
         (enough && complete).then_some(())
     })
     .await;
+    assert!(read.is_sorted_by(|one, next| one.position() < next.position()));
     let mut histories: HashMap<TxId, Vec<u32>> = HashMap::new();
-    for event in &read {
+    for event in of_txs(read) {
         histories.entry(event.tx).or_default().push(event.seq);
     }
     for writer in writers {
@@ -137,7 +147,6 @@ async fn a_reader_misses_nothing_of_eight_writers(bench: Bench) {
         }
     }
     assert!(histories.is_empty());
-    assert!(read.is_sorted_by(|one, next| one.position < next.position));
 }
 
 /// Commits finish out of order: an entry written early and committed late is not passed by.

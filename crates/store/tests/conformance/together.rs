@@ -1,13 +1,17 @@
 //! Calls that come at one time and may be committed together: each has its own answer, and what
 //! one is refused harms no other.
 
+use std::sync::Arc;
+
 use futures::future::join_all;
 use stile_domain::{Hold, Nonce, Step};
-use stile_store::{Acquisition, Binding, Claim, Recorded, Refusal, Renewal, Store};
+use stile_store::{
+    Acceptance, Acquisition, Binding, Claim, NewTx, Recorded, Refusal, Renewal, Store, StoreError,
+};
 
 use crate::common::{
-    Bench, HOLD, LEASE, RUN_OUT, bind, bind_new, bind_txs, change, claim_at, fresh, give_back,
-    held, lane, new_tx, node, record, reissue, view,
+    A_NODE, Bench, HOLD, LEASE, RUN_OUT, bind, bind_new, bind_txs, change, claim_at, fresh,
+    give_back, held, lane, named, new_tx, node, record, reissue, view, wait_until_blocked,
 };
 
 on_both_stores!(
@@ -26,7 +30,7 @@ async fn claims(store: &dyn Store, count: u32) -> Vec<Claim> {
     let mut claims = Vec::new();
     for answer in store.acquire(&a, &lanes, LEASE).await.unwrap() {
         let Acquisition::Held(held) = answer else { panic!("{answer:?}") };
-        store.start_cursor(&held.claim, 0, LEASE).await.unwrap().unwrap();
+        store.start_cursor(&a.node, &held.claim, 0, LEASE).await.unwrap().unwrap();
         claims.push(held.claim);
     }
     claims
@@ -154,4 +158,33 @@ async fn many_calls_about_transactions_at_once_each_have_their_own_answer(bench:
     join_all(calls).await;
     let lanes: Vec<_> = claims.iter().map(Claim::lane).collect();
     assert_eq!(store.open_txs(&lanes).await.unwrap().len(), 58);
+}
+
+/// Two acceptances have both turns and wait for a lock, so the next two are gathered into one
+/// transaction. One of them cannot be written, and the other one is not to suffer.
+#[tokio::test]
+async fn what_cannot_be_written_harms_nobody_that_it_was_gathered_with() {
+    let bench = Bench::postgres().await;
+    let (locker, observer) = (bench.raw().await, bench.raw().await);
+    locker.execute("BEGIN; LOCK TABLE tx IN ACCESS EXCLUSIVE MODE").await;
+    let accept = |new: NewTx| {
+        let store = Arc::clone(&bench.store);
+        tokio::spawn(async move { store.accept(&A_NODE, &[new]).await })
+    };
+    let first = [accept(new_tx(lane(1))), accept(new_tx(lane(1)))];
+    wait_until_blocked(&observer, 2).await;
+    let bad = accept(named(lane(1), &"x".repeat(300)));
+    let good = accept(named(lane(1), "good"));
+    // Both are on their way into the queue; nothing shows when they are there but that they run.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    locker.execute("COMMIT").await;
+    let good = good.await.unwrap().unwrap().remove(0);
+    assert!(matches!(good, Acceptance::New(_)), "{good:?}");
+    let bad = bad.await.unwrap();
+    assert!(matches!(bad, Err(StoreError::Constraint(_))), "{bad:?}");
+    for first in first {
+        assert_eq!(first.await.unwrap().unwrap().len(), 1);
+    }
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
-use stile_domain::{HeldExpiry, HoldId, Holder, Standing, TxId};
+use serde_json::json;
+use stile_domain::{B256, HeldExpiry, HoldId, Holder, LaneEventKind, Standing, TxId};
 use stile_store::{
-    Claim, HeaderUpdate, HoldFilter, LaneChanges, Mark, MarkVerdict, OpenOptions, Store,
-    StoreError, StreamPosition, TxChange, TxFilter, open,
+    Claim, HeaderUpdate, HoldFilter, LaneChanges, Mark, MarkVerdict, NewLaneEvent, OpenOptions,
+    Realign, Store, StoreError, StreamPosition, TxChange, TxFilter, Wish, open,
 };
 
 use crate::common::{
@@ -53,6 +54,11 @@ fn reads(store: &dyn Store) -> Vec<Call<'_>> {
         call!("done_above", store.done_above(lane(1).chain, &[lane(1)], 0)),
         call!("events_after", store.events_after(StreamPosition::default(), 1)),
         call!("stream_end", store.stream_end()),
+        call!("lane_history", store.lane_history(lane(1), None, 1)),
+        call!("wishes", store.wishes(&[lane(1)])),
+        call!("nonce_owners", store.nonce_owners(lane(1), 0, 1)),
+        call!("with_attempts", store.with_attempts(&[TX])),
+        call!("txs_of_attempts", store.txs_of_attempts(&[B256::ZERO])),
         call!("headers", store.headers(lane(1).chain)),
     ]
 }
@@ -66,13 +72,25 @@ fn writes<'s>(store: &'s dyn Store, holder: &'s Holder, claim: Claim) -> Vec<Cal
         call!("take_own", store.take_own(holder, LEASE)),
         call!("take_expired", store.take_expired(holder, LEASE, 1, WINDOW)),
         call!("renew", store.renew(&[claim], LEASE)),
-        call!("start_cursor", store.start_cursor(&claim, 0, LEASE)),
+        call!("start_cursor", store.start_cursor(&A_NODE, &claim, 0, LEASE)),
         call!("bind", store.bind(&[fresh(claim, 0, 1)], LEASE, HOLD)),
         call!("expire", store.expire(&[claim], HeldExpiry::Suspect, LEASE)),
         call!("settle", store.settle(&[(claim, 0)], LEASE)),
         call!("mark", store.mark(std::slice::from_ref(&mark))),
-        call!("pause", store.pause(lane(1), "by hand")),
-        call!("resume", store.resume(lane(1))),
+        call!("pause", async move { store.pause(&A_NODE, lane(1), "by hand", &json!({})).await }),
+        call!("resume", async move { store.resume(&A_NODE, lane(1), None, &json!({})).await }),
+        call!("tell_lane", async move {
+            let event = NewLaneEvent { kind: LaneEventKind::Unfunded, data: json!({}) };
+            store.tell_lane(&A_NODE, lane(1), &event).await
+        }),
+        call!("follow_chain", async move {
+            let event = NewLaneEvent { kind: LaneEventKind::FollowedChain, data: json!({}) };
+            let realign = Realign { from: 0, to: 1 };
+            store.follow_chain(&claim, realign, &event, LEASE).await
+        }),
+        call!("own_up", store.own_up(&claim, &[0], "a gap", LEASE)),
+        call!("withdraw", store.withdraw(&A_NODE, TX)),
+        call!("wish", store.wish(TX, &Wish::Cancel)),
         call!("accept", async move { store.accept(&A_NODE, &[new_tx(lane(1))]).await }),
         call!("bind_txs", async move {
             store.bind_txs(&A_NODE, &[bind_new(claim, 0, [new_tx(lane(1))])], LEASE).await

@@ -9,8 +9,8 @@ use stile_store::{Acquisition, HeldLane, OpenOptions, Renewal, Store, StoreError
 use testkit::{Postgres, eventually_within};
 
 use crate::common::{
-    Bench, HOLD, LEASE, RUN_OUT, Raw, WINDOW, acquire, bind, claim_at, fresh, held, hold_at, lane,
-    node, owner, view, wait_until_blocked,
+    A_NODE, Bench, HOLD, LEASE, RUN_OUT, Raw, WINDOW, acquire, bind, claim_at, fresh, held,
+    hold_at, lane, node, owner, view, wait_until_blocked,
 };
 
 /// How soon a lane must change hands whose holder froze inside a transaction. A server that lets
@@ -136,7 +136,7 @@ async fn hole_08_time_zones_change_nothing() {
             number += 1;
             let (a, b, lane) = (node("a"), node("b"), lane(number));
             let claim = held(&**holder_store, &a, lane, lease).await.claim;
-            holder_store.start_cursor(&claim, 0, lease).await.unwrap().unwrap();
+            holder_store.start_cursor(&A_NODE, &claim, 0, lease).await.unwrap().unwrap();
             hold_at(&**holder_store, claim, 0, HOLD).await;
             assert_eq!(holder_store.renew(&[claim], lease).await.unwrap(), [Renewal::Renewed]);
             let context = format!("held in {here}, wanted in {there}");

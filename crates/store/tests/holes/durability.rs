@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use stile_domain::Step;
 use stile_store::{Acceptance, Bindable, LaneChanges, Recorded, StoreError, open};
 
@@ -142,7 +143,7 @@ async fn hole_15_a_write_of_which_no_answer_came_back_may_have_been_committed() 
         let answer = match what {
             "acquire" => store.acquire(&a, &[lane(2)], LEASE).await.map(drop),
             "renew" => store.renew(&[claim], LEASE).await.map(drop),
-            _ => store.pause(lane(1), "by hand").await.map(drop),
+            _ => store.pause(&A_NODE, lane(1), "by hand", &json!({})).await.map(drop),
         };
         assert_eq!(proxy.dropped_responses(), number);
         assert!(matches!(answer, Err(StoreError::CommitUnknown(_))), "{what}: {answer:?}");

@@ -1,20 +1,25 @@
 //! Writes of a holder that is none any more.
 
-use stile_domain::{HeldExpiry, Hold, HoldStatus, Holder, Step};
-use stile_store::{Bindable, Claim, MarkOutcome, Refusal, Renewal, Store, Tx};
-
-use crate::common::{
-    Bench, HOLD, LEASE, RUN_OUT, WINDOW, accept_one, acquire, bind, bind_new, bind_txs, binding,
-    change, claim_at, fresh, give_back, held, hold_at, lane, mark, new_tx, node, owner, read_hold,
-    record, recyclable, reissue, released, successor, tx_binding, used, view,
+use serde_json::json;
+use stile_domain::{HeldExpiry, Hold, HoldStatus, Holder, LaneEventKind, Step, Successor};
+use stile_store::{
+    Bindable, Claim, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal, Set, Store, Tx,
 };
 
-/// A holder's two lanes: one with a hold that ran out, a released nonce, a bound transaction and
-/// one that waits; one not aligned with its chain yet. Each fenced operation would find something
+use crate::common::{
+    A_NODE, Bench, HOLD, LEASE, RUN_OUT, WINDOW, accept_one, acquire, attempt, bind, bind_new,
+    bind_txs, binding, change, claim_at, fresh, give_back, held, hold_at, lane, mark, new_tx, node,
+    owner, read_hold, record, recyclable, reissue, released, rival, successor, tx_binding, used,
+    view,
+};
+
+/// A holder's three lanes: one with a hold that ran out, a released nonce, a bound transaction and
+/// one that waits; one not aligned with its chain yet; one with nonces that nobody has. Each fenced operation would find something
 /// to change.
 struct Stale {
     worked: Claim,
     new: Claim,
+    jumped: Claim,
     released: Hold,
     bound: Tx,
     waiting: Tx,
@@ -28,7 +33,8 @@ async fn lanes_of(store: &dyn Store, holder: &Holder) -> Stale {
     let bound = bind_txs(store, bind_new(worked, 2, [new_tx(lane(1))])).await.unwrap().remove(0);
     let waiting = accept_one(store, new_tx(lane(1))).await;
     let new = held(store, holder, lane(2), LEASE).await.claim;
-    Stale { worked, new, released, bound, waiting }
+    let jumped = claim_at(store, holder, lane(3), 5).await;
+    Stale { worked, new, jumped, released, bound, waiting }
 }
 
 fn is_fenced<T: std::fmt::Debug>(answer: Result<T, Refusal>) -> bool {
@@ -37,8 +43,8 @@ fn is_fenced<T: std::fmt::Debug>(answer: Result<T, Refusal>) -> bool {
 
 /// Tries every fenced operation there is, and asserts that each one is refused.
 async fn try_everything(store: &dyn Store, stale: &Stale) {
-    let Stale { worked, new, released: given_back, bound, waiting } = stale;
-    let (worked, new) = (*worked, *new);
+    let Stale { worked, new, jumped, released: given_back, bound, waiting } = stale;
+    let (worked, new, jumped) = (*worked, *new, *jumped);
     let one = std::slice::from_ref(given_back);
     assert!(is_fenced(bind(store, fresh(worked, 3, 1)).await), "bind fresh");
     assert!(is_fenced(bind(store, reissue(worked, 3, one)).await), "bind reissued");
@@ -51,7 +57,21 @@ async fn try_everything(store: &dyn Store, stale: &Stale) {
     assert!(is_fenced(bind_txs(store, both).await), "bind transactions at released nonces");
     let changes = vec![change(bound, Step::Sent), change(waiting, Step::Refused)];
     assert!(is_fenced(record(store, worked, changes).await), "record");
-    assert!(is_fenced(store.start_cursor(&new, 7, LEASE).await.unwrap()), "start the cursor");
+    let mut bumped = change(bound, Step::Bumped);
+    bumped.attempt = Some(attempt());
+    assert!(is_fenced(record(store, worked, vec![bumped]).await), "record an attempt");
+    let mut lost = change(bound, Step::Superseded(Successor::Outsider));
+    lost.rival = Set::To(rival(Successor::Outsider, 9));
+    lost.successor = Some(Box::new(new_tx(lane(1))));
+    assert!(is_fenced(record(store, worked, vec![lost]).await), "record a successor");
+    let event = NewLaneEvent { kind: LaneEventKind::FollowedChain, data: json!({}) };
+    let realign = Realign { from: 3, to: 5 };
+    let followed = store.follow_chain(&worked, realign, &event, LEASE).await.unwrap();
+    assert!(is_fenced(followed), "follow the chain");
+    let owned_up = store.own_up(&jumped, &[1, 2], "a gap", LEASE).await.unwrap();
+    assert!(is_fenced(owned_up), "own up");
+    let started = store.start_cursor(&A_NODE, &new, 7, LEASE).await.unwrap();
+    assert!(is_fenced(started), "start the cursor");
     for policy in [HeldExpiry::Suspect, HeldExpiry::Reclaim] {
         for answer in store.expire(&[worked, new], policy, LEASE).await.unwrap() {
             assert!(is_fenced(answer), "expire");
@@ -70,10 +90,10 @@ async fn a_stale_holder_changes_nothing(bench: Bench) {
     let store = &*bench.store;
     let a = node("a");
     let stale = lanes_of(store, &a).await;
-    store.renew(&[stale.worked, stale.new], RUN_OUT).await.unwrap();
+    store.renew(&[stale.worked, stale.new, stale.jumped], RUN_OUT).await.unwrap();
     let (second, b) = (bench.second(), node("b"));
     let mut taken = Vec::new();
-    for lane in [lane(1), lane(2)] {
+    for lane in [lane(1), lane(2), lane(3)] {
         taken.push(held(&*second, &b, lane, LEASE).await.claim);
     }
     let before = bench.raw().await.dump().await;
@@ -82,7 +102,7 @@ async fn a_stale_holder_changes_nothing(bench: Bench) {
 
     // Lost and won back: what was claimed before is stale even in the same process.
     second.release(&taken).await.unwrap();
-    for lane in [lane(1), lane(2)] {
+    for lane in [lane(1), lane(2), lane(3)] {
         held(store, &a, lane, LEASE).await;
     }
     let before = bench.raw().await.dump().await;
@@ -164,8 +184,8 @@ async fn hole_09_a_restarted_node_shares_nothing_with_its_zombie() {
 
     let (restarted_store, restarted) = (bench.second(), successor(&zombie));
     let taken = restarted_store.take_own(&restarted, LEASE).await.unwrap();
-    assert_eq!(taken.len(), 2, "unexpired lanes of one's own are taken at start");
-    let claims = [stale.worked, stale.new];
+    assert_eq!(taken.len(), 3, "unexpired lanes of one's own are taken at start");
+    let claims = [stale.worked, stale.new, stale.jumped];
     for claim in claims {
         let now = taken.iter().find(|held| held.claim.lane() == claim.lane()).unwrap();
         assert!(now.claim.token() > claim.token());

@@ -6,12 +6,16 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use stile_domain::{HeldExpiry, HoldId, Lane, Step, TxId};
-use stile_store::{Acquisition, Claim, NewTx, Refusal, Store};
+use serde_json::json;
+use stile_domain::{HeldExpiry, HoldId, Lane, LaneEventKind, Step, TxId, TxState};
+use stile_store::{
+    Acquisition, Claim, NewLaneEvent, NewTx, Realign, Refusal, Resumed, Store, Withdrawal,
+};
 
 use crate::common::{
-    Bench, HOLD, LEASE, RUN_OUT, Raw, accept_one, acquire, bind, bind_new, bind_txs, binding,
-    change, claim_at, fresh, give_back, hold_at, lane, new_tx, node, record, wait_until_blocked,
+    A_NODE, Bench, HOLD, LEASE, RUN_OUT, Raw, accept_one, acquire, bind, bind_new, bind_txs,
+    binding, change, claim_at, fresh, give_back, hold_at, lane, new_tx, node, record, view,
+    wait_until_blocked, waiting_binding,
 };
 
 /// A write of the holder's: what it asks for, and the refusal if it was refused.
@@ -118,6 +122,94 @@ async fn hole_05_a_record_that_waits_for_a_takeover_is_fenced() {
         })
     })
     .await;
+}
+
+#[tokio::test]
+async fn hole_05_following_the_chain_that_waits_for_a_takeover_is_fenced() {
+    write_into_a_takeover(|store, claim| {
+        Box::pin(async move {
+            let event = NewLaneEvent { kind: LaneEventKind::FollowedChain, data: json!({}) };
+            let realign = Realign { from: 2, to: 9 };
+            store.follow_chain(&claim, realign, &event, LEASE).await.unwrap().err()
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hole_05_owning_up_that_waits_for_a_takeover_is_fenced() {
+    write_into_a_takeover(|store, claim| {
+        Box::pin(async move { store.own_up(&claim, &[1], "a gap", LEASE).await.unwrap().err() })
+    })
+    .await;
+}
+
+/// The row of a transaction is locked by another session that has withdrawn it; a binding waits,
+/// and then finds that it waits no longer.
+#[tokio::test]
+async fn a_binding_that_waits_for_a_withdrawal_is_refused() {
+    let bench = Bench::postgres().await;
+    let store = Arc::clone(&bench.store);
+    let claim = claim_at(&*store, &node("a"), lane(1), 0).await;
+    let tx = accept_one(&*store, new_tx(lane(1))).await;
+    let (other, observer) = (bench.raw().await, bench.raw().await);
+    other.execute("BEGIN").await;
+    other
+        .execute("UPDATE tx SET state = 'FAILED', sub_state = 'CANCELLED', events = events + 1")
+        .await;
+    let bound = tokio::spawn({
+        let (store, binding) = (Arc::clone(&store), waiting_binding(claim, 0, [&tx]));
+        async move { bind_txs(&*store, binding).await }
+    });
+    wait_until_blocked(&observer, 1).await;
+    other.execute("COMMIT").await;
+    assert_eq!(bound.await.unwrap(), Err(Refusal::RowLost));
+    assert_eq!(view(&*store, lane(1)).await.next_nonce, Some(0), "no nonce was spent");
+    let again = store.withdraw(&A_NODE, tx.id).await.unwrap();
+    assert!(matches!(again, Withdrawal::Done(_)), "{again:?}");
+}
+
+/// The other way round: whoever withdraws waits for the binding, and comes too late.
+#[tokio::test]
+async fn a_withdrawal_that_waits_for_a_binding_is_too_late() {
+    let bench = Bench::postgres().await;
+    let store = Arc::clone(&bench.store);
+    claim_at(&*store, &node("a"), lane(1), 0).await;
+    let tx = accept_one(&*store, new_tx(lane(1))).await;
+    let (other, observer) = (bench.raw().await, bench.raw().await);
+    other.execute("BEGIN").await;
+    other.execute("UPDATE tx SET state = 'ALLOCATED', nonce = 0, events = events + 1").await;
+    let withdrawn = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.withdraw(&A_NODE, tx.id).await.unwrap() }
+    });
+    wait_until_blocked(&observer, 1).await;
+    other.execute("COMMIT").await;
+    let Withdrawal::TooLate(found) = withdrawn.await.unwrap() else { panic!("withdrawn") };
+    assert_eq!((found.standing.state, found.nonce), (TxState::Allocated, Some(0)));
+    assert_eq!(store.history(tx.id).await.unwrap().len(), 1);
+}
+
+/// A resumption reads the ledger behind the lane's lock: what a holder wrote while it waited counts.
+#[tokio::test]
+async fn a_resumption_that_waits_for_a_holder_sees_its_nonces() {
+    let bench = Bench::postgres().await;
+    let store = Arc::clone(&bench.store);
+    claim_at(&*store, &node("a"), lane(1), 10).await;
+    let (other, observer) = (bench.raw().await, bench.raw().await);
+    other.execute("BEGIN; UPDATE lane SET updated_at = clock_timestamp()").await;
+    let resumed = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move {
+            let realign = Some(Realign { from: 10, to: 5 });
+            store.resume(&A_NODE, lane(1), realign, &json!({})).await.unwrap()
+        }
+    });
+    wait_until_blocked(&observer, 1).await;
+    other.plant(lane(1), 7, "hold", "RELEASED").await.unwrap();
+    other.execute("COMMIT").await;
+    assert_eq!(resumed.await.unwrap(), Resumed::Moved);
+    assert_eq!(view(&*store, lane(1)).await.next_nonce, Some(10));
 }
 
 /// The write of a holder that comes to a halt before its commit: the fence that the store itself

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
+use serde_json::{Value, json};
 use tokio::sync::watch;
+
+use super::log::Seen;
 
 /// An error that a chain node did not say.
 #[derive(Debug, Clone)]
@@ -16,13 +19,51 @@ pub(super) struct Failure {
     pub(super) message: String,
 }
 
+/// What is said to signed bytes, in hexadecimal; `None` to pass them on.
+type Judge = Arc<dyn Fn(&str) -> Option<(i64, String)> + Send + Sync>;
+
 /// The faults that end with a request.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Rules {
+    /// Signed bytes are answered as if they had been taken, and go nowhere.
+    pub(super) swallows_sends: bool,
+    pub(super) judge: Option<Judge>,
     pub(super) delays: HashMap<String, Duration>,
     pub(super) failures: HashMap<String, Failure>,
     pub(super) lost: BTreeSet<String>,
     pub(super) status: Option<u16>,
+    pub(super) lies: Vec<Lie>,
+}
+
+/// From a call's parameters and its result to what is answered instead; `None` where the truth is
+/// told.
+type Answer = Arc<dyn Fn(&Value, &Value) -> Option<Value> + Send + Sync>;
+
+/// A result that a chain node did not give.
+#[derive(Clone)]
+pub(super) struct Lie {
+    pub(super) method: String,
+    pub(super) answer: Answer,
+}
+
+impl fmt::Debug for Lie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lie").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules")
+            .field("swallows_sends", &self.swallows_sends)
+            .field("judge", &self.judge.is_some())
+            .field("delays", &self.delays)
+            .field("failures", &self.failures)
+            .field("lost", &self.lost)
+            .field("status", &self.status)
+            .field("lies", &self.lies)
+            .finish()
+    }
 }
 
 impl Rules {
@@ -92,14 +133,30 @@ impl Faults {
         methods.iter().filter_map(|method| rules.delays.get(*method)).max().copied()
     }
 
-    pub(super) fn failure(&self, method: &str) -> Option<Failure> {
-        self.rules.lock().unwrap().failures.get(method).cloned()
+    /// What is answered to a call instead of passing it on: an error, or a result that is not true.
+    pub(super) fn instead(&self, seen: &Seen) -> Option<(&'static str, Value)> {
+        let rules = self.rules.lock().unwrap();
+        let said = rules.judge.as_ref().zip(seen.raw()).and_then(|(judge, raw)| judge(raw));
+        let said = said.map(|(code, message)| Failure { code, message });
+        if let Some(failure) = said.as_ref().or_else(|| rules.failures.get(&seen.method)) {
+            let error = json!({ "code": failure.code, "message": failure.message });
+            return Some(("error", error));
+        }
+        let hash = seen.sent_hash().filter(|_| rules.swallows_sends)?;
+        Some(("result", json!(hash)))
     }
 
     /// Whether the answer to a request with these methods gets lost.
     pub(super) fn loses(&self, methods: &[&str]) -> bool {
         let rules = self.rules.lock().unwrap();
         methods.iter().any(|method| rules.lost.contains(*method))
+    }
+
+    /// What is said instead of the truth about these methods; the last word told counts.
+    pub(super) fn lies(&self, methods: &[&str]) -> Vec<Lie> {
+        let rules = self.rules.lock().unwrap();
+        let told = rules.lies.iter().rev().filter(|lie| methods.contains(&lie.method.as_str()));
+        told.cloned().collect()
     }
 
     pub(super) fn status(&self) -> Option<u16> {

@@ -25,7 +25,7 @@ pub struct Seen {
 
 impl Seen {
     /// The signed transaction in it, if it brings one.
-    fn raw(&self) -> Option<&str> {
+    pub(super) fn raw(&self) -> Option<&str> {
         (self.method == SEND).then(|| self.params[0].as_str()).flatten()
     }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::Shared;
+use super::faults::Lie;
 use super::log::Seen;
 
 /// Serves until it is dropped.
@@ -46,17 +47,19 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     }
     let (mut failed, mut passed) = (Vec::new(), Vec::new());
     for (call, seen) in calls.into_iter().zip(&seen) {
-        match shared.faults.failure(&seen.method) {
-            Some(failure) => failed.push(json!({
-                "jsonrpc": "2.0",
-                "id": call["id"],
-                "error": { "code": failure.code, "message": failure.message },
-            })),
+        match shared.faults.instead(seen) {
+            Some((kind, said)) => {
+                failed.push(json!({ "jsonrpc": "2.0", "id": call["id"], kind: said }));
+            }
             None => passed.push(call),
         }
     }
     if failed.is_empty() {
-        let answer = pass_on(&shared, body).await;
+        let lies = shared.faults.lies(&methods);
+        let answer = match lies.is_empty() {
+            true => pass_on(&shared, body).await,
+            false => lie(&shared, &request, &lies).await,
+        };
         if shared.faults.loses(&methods) {
             return (StatusCode::GATEWAY_TIMEOUT, "the proxy lost the answer").into_response();
         }
@@ -102,6 +105,34 @@ async fn pass_on(shared: &Shared, body: Bytes) -> Response {
         }
         Err(error) => unreachable(&error.to_string()),
     }
+}
+
+/// The target's answer, with results changed.
+async fn lie(shared: &Shared, request: &Value, lies: &[Lie]) -> Response {
+    let answer = async {
+        let sent = shared.client.post(&shared.target).json(request).send();
+        sent.await?.json::<Value>().await
+    };
+    let mut answer = match answer.await {
+        Ok(answer) => answer,
+        Err(error) => return unreachable(&error.to_string()),
+    };
+    let calls: Vec<&Value> =
+        request.as_array().map_or_else(|| vec![request], |all| all.iter().collect());
+    let answers = match &mut answer {
+        Value::Array(answers) => answers.as_mut_slice(),
+        one => std::slice::from_mut(one),
+    };
+    for answer in answers {
+        let Some(call) = calls.iter().find(|call| call["id"] == answer["id"]) else { continue };
+        let Some(result) = answer.get("result") else { continue };
+        let of_method = lies.iter().filter(|lie| call["method"] == lie.method.as_str());
+        let told = of_method.into_iter().find_map(|lie| (lie.answer)(&call["params"], result));
+        if let Some(told) = told {
+            answer["result"] = told;
+        }
+    }
+    Json(answer).into_response()
 }
 
 const JSON: &str = "application/json";

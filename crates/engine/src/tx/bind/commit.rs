@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use stile_chain::{SignError, TxSigner};
 use stile_domain::{Nonce, Plan, Planner};
-use stile_store::{BindTx, Bindable, Claim, NewAttempt, Refusal, Tx, TxBinding};
+use stile_store::{BindTx, Bindable, Claim, NewAttempt, OpenAttempt, Refusal, Tx, TxBinding};
 use tracing::{debug, warn};
 
 use super::Progress;
@@ -59,7 +59,7 @@ impl Binder<'_> {
     /// lane still stands where it was planned to. If somebody else took nonces meanwhile, the
     /// signatures are thrown away unsent.
     pub(super) async fn elsewhere(&self, batch: &Batch) -> Progress {
-        let Self { slot, claim, signer, .. } = *self;
+        let Self { core, slot, claim, signer, .. } = *self;
         let ahead = |planner: &mut Planner, count: usize| planner.clone().take_for_stile(count);
         let planned = {
             let mut work = slot.work.lock().await;
@@ -68,6 +68,7 @@ impl Binder<'_> {
         let Some(planned) = planned else { return Progress::More };
         let nonces: Vec<Nonce> = planned.nonces().collect();
         let (attempts, failed) = sign::sign(signer, slot.lane(), &nonces, &batch.to_sign).await;
+        core.signing.note(slot.lane().signer, failed.as_ref());
         if let Some(error) = &failed {
             metrics::sign_failed();
             match error {
@@ -166,6 +167,11 @@ impl Binder<'_> {
     }
 }
 
+/// An attempt that is on record, as the book keeps it.
+pub(crate) fn written(attempt: &NewAttempt) -> OpenAttempt {
+    OpenAttempt { kind: attempt.kind, hash: attempt.hash, raw: attempt.raw.clone() }
+}
+
 /// Takes note of transactions that have just got their nonces, and sends them.
 pub(crate) fn bound(
     core: &Arc<Core>,
@@ -185,9 +191,9 @@ pub(crate) fn bound(
             debug!(txId = %tx.id, signer = %lane.signer, chain = %lane.chain, node = %core.holder.node,
                    token = claim.token().get(), op = "bind", nonce = tx.nonce, txHash = %bound.attempt.hash,
                    "fenced write");
-            let (hash, raw) = (bound.attempt.hash, bound.attempt.raw.clone());
+            let attempt = written(&bound.attempt);
             let accepted = came.get(place).copied().unwrap_or(now);
-            if let Some(open) = Open::bound(tx, hash, raw, accepted, check) {
+            if let Some(open) = Open::bound(tx, attempt, accepted, check) {
                 book.insert(open);
             }
         }

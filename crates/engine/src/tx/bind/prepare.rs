@@ -49,7 +49,7 @@ pub(super) async fn prepare(
         match estimate {
             Ok(gas_limit) => {
                 let fees = match quote {
-                    Some(quote) => Fees::first(&tx.payload, &quote),
+                    Some(quote) => core.first_fees(tx.lane.chain, &tx.payload, &quote),
                     None => Fees::given(&tx.payload)?,
                 };
                 to_sign.push(ToSign { payload: tx.payload.clone(), gas_limit, fees });
@@ -81,8 +81,8 @@ async fn gas_limit(track: &Track, tx: &Tx) -> Result<u64, EstimateError> {
     }
 }
 
-/// Ends transactions that would be reverted, before they cost a nonce.
-async fn refuse(core: &Arc<Core>, claim: Claim, refused: Vec<(Tx, String)>) {
+/// Ends transactions that would be reverted, or are of no use, before they cost a nonce.
+pub(super) async fn refuse(core: &Arc<Core>, claim: Claim, refused: Vec<(Tx, String)>) {
     let changes: Vec<TxChange> = refused
         .into_iter()
         .filter_map(|(tx, why)| {

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use stile_domain::{Finality, Header, HeaderWindow, Heads, Lane, Receipt, Step, TxId, TxState};
-use stile_store::Set;
+use stile_domain::{
+    Finality, Header, HeaderWindow, Heads, Lane, Receipt, Step, Successor, TxId, TxState,
+};
+use stile_store::{Set, WishEnd};
 use tracing::{debug, info};
 
 use crate::core::Core;
 use crate::metrics;
-use crate::tx::book::Book;
+use crate::tx::book::{Book, Open};
 use crate::tx::confirmations::{self, Telling};
 use crate::tx::track::Track;
+use crate::tx::{overtake, replace};
 
 /// Applies a pass: what was found in the new blocks, and what a fork took away. `fork` is the
 /// height above which the chain was replaced.
@@ -61,7 +64,7 @@ pub(super) fn blocks(
 }
 
 fn mined(book: &Book) -> Vec<(TxId, u64)> {
-    book.iter().filter_map(|open| Some((open.id, open.receipt.as_ref()?.block_number))).collect()
+    book.iter().filter_map(|open| Some((open.id, open.block()?.0))).collect()
 }
 
 /// It is in a canonical block: for the first time, or in another one than before.
@@ -73,6 +76,13 @@ pub(crate) fn mine(
     receipt: Receipt,
 ) {
     let Some(open) = book.get_mut(id) else { return };
+    if let Some(by) = successor(open, &receipt) {
+        if open.receipt.is_some() {
+            // It was mined itself before the chain was reorganised.
+            unmine(core, book, id);
+        }
+        return overtake::by_receipt(core, book, id, by, &receipt);
+    }
     if open.receipt.as_ref().is_some_and(|known| known.block_hash == receipt.block_hash) {
         return;
     }
@@ -87,8 +97,15 @@ pub(crate) fn mine(
     open.unverified = false;
     open.untold_fork = false;
     open.receipt = Some(receipt.clone());
+    if !moved {
+        let gas = receipt.gas_used as f64 * receipt.effective_gas_price as f64;
+        let value = open.newest().and_then(|newest| replace::value_of(&newest.raw));
+        book.note_cost(lane, gas + value.unwrap_or_default());
+    }
     let Telling { mut data, told } = confirmations::tell(window, &receipt, finality, None, moved);
-    open.told = told;
+    if let Some(open) = book.get_mut(id) {
+        open.told = told;
+    }
     let facts = json!({
         "txHash": receipt.tx_hash, "blockNumber": receipt.block_number, "blockHash": receipt.block_hash,
         "status": receipt.status, "gasUsed": receipt.gas_used.to_string(),
@@ -103,18 +120,25 @@ pub(crate) fn mine(
         change.told = told.map_or(Set::Keep, Set::To);
         change.resubmit_after = Set::Clear;
         change.error = Set::Clear;
+        change.wish = WishEnd::Over;
     }
     core.recorder.write(lane, change);
 }
 
-/// Its block is no longer canonical, and no canonical block has it.
+/// Who has won, if the mined attempt is not the transaction itself.
+fn successor(open: &Open, receipt: &Receipt) -> Option<Successor> {
+    let mined = open.attempts.iter().find(|attempt| attempt.hash == receipt.tx_hash)?;
+    mined.kind.successor()
+}
+
+/// Its block is no longer canonical, and no canonical block has it; nor that of a transaction that
+/// took its nonce.
 pub(super) fn unmine(core: &Core, book: &mut Book, id: TxId) {
     let Some(open) = book.get_mut(id) else { return };
     let (lane, nonce) = (open.lane, open.nonce);
     open.next_check = Instant::now() + core.settings.tx.stale_receipt;
-    let was = open.receipt.as_ref().map(
-        |receipt| json!({ "blockNumber": receipt.block_number, "blockHash": receipt.block_hash }),
-    );
+    let was =
+        open.block().map(|(number, hash)| json!({ "blockNumber": number, "blockHash": hash }));
     open.unverified = false;
     open.untold_fork = false;
     metrics::new_fork();

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stile_chain::{ChainError, View};
-use stile_domain::{B256, Step, TxId, TxState};
+use stile_domain::{B256, Finality, Heads, Step, Successor, TxId, TxState};
 use stile_store::Set;
 use tracing::{debug, warn};
 
 use super::apply;
 use crate::core::Core;
 use crate::metrics;
+use crate::tx::book::Open;
 use crate::tx::confirmations::{self, Telling};
+use crate::tx::overtake;
 use crate::tx::track::Track;
 
 /// Confirms what has the evidence it asked for: its receipt's block is the canonical one at its
@@ -25,11 +27,10 @@ pub(super) async fn conclude(
     let Some(heads) = track.heads() else { return Ok(()) };
     let due: Vec<(TxId, u64, B256)> = {
         let book = track.book();
-        let tracking = book.iter().filter(|open| open.standing.state == TxState::Tracking);
-        tracking
-            .filter_map(|open| Some((open, open.receipt.as_ref()?)))
-            .filter(|(open, receipt)| open.finality.is_reached(receipt.block_number, &heads))
-            .map(|(open, receipt)| (open.id, receipt.block_number, receipt.block_hash))
+        let decided = book.iter().filter_map(|open| Some((open, open.block()?)));
+        decided
+            .filter(|(open, (height, _))| is_due(core, open, *height, &heads))
+            .map(|(open, (height, hash))| (open.id, height, hash))
             .collect()
     };
     let Some(highest) = due.iter().map(|(_, height, _)| *height).max() else { return Ok(()) };
@@ -48,6 +49,7 @@ pub(super) async fn conclude(
     }
     *disputed = false;
     let window = track.window().clone();
+    let successors = overtake::successors(core, track, &due).await;
     let mut again = Vec::new();
     {
         let mut book = track.book();
@@ -62,7 +64,10 @@ pub(super) async fn conclude(
                 }
             }
             let Some(open) = book.get(id) else { continue };
-            let Some(receipt) = open.receipt.clone() else { continue };
+            let Some(receipt) = open.receipt.clone() else {
+                overtake::settled(core, &mut book, id, &successors);
+                continue;
+            };
             let (lane, accepted) = (open.lane, open.accepted);
             let Telling { data, told } =
                 confirmations::tell(&window, &receipt, open.finality, open.told, false);
@@ -80,6 +85,21 @@ pub(super) async fn conclude(
     }
     core.submit(track, again);
     Ok(())
+}
+
+/// Whether a transaction has the evidence that it asked for, from the height of the block that
+/// decided about it. One that is to be made anew waits until nothing can bring it back.
+fn is_due(core: &Core, open: &Open, height: u64, heads: &Heads) -> bool {
+    match (open.standing.state, open.rival) {
+        (TxState::Tracking, None) => open.finality.is_reached(height, heads),
+        (TxState::Allocated | TxState::Submitted, Some(rival)) => {
+            let buried = heads.confirmations(height) >= u64::from(core.settings.tx.reorg_window)
+                || Finality::Finalized.is_reached(height, heads);
+            let anew = open.resend && rival.by == Successor::Outsider;
+            if anew { buried } else { open.finality.is_reached(height, heads) }
+        }
+        _ => false,
+    }
 }
 
 /// What the chain says about a block.
@@ -124,8 +144,8 @@ pub(crate) async fn canonical(
     }
     let unknown: Vec<u64> = unknown.into_iter().collect();
     for chunk in unknown.chunks(50) {
-        for (height, block) in chunk.iter().zip(view.blocks(chunk).await?) {
-            hashes.extend(block.map(|block| (*height, block.header.hash)));
+        for (height, header) in chunk.iter().zip(view.headers(chunk).await?) {
+            hashes.extend(header.map(|header| (*height, header.hash)));
         }
     }
     Ok(hashes)

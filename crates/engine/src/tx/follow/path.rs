@@ -51,16 +51,18 @@ pub(super) async fn find(
     same_endpoint: bool,
     behind: &mut u32,
 ) -> Result<Path, ChainError> {
-    let head = view.head().clone();
+    let head = *view.head();
     let Some(tip) = window.tip().copied() else {
-        return Ok(Path::Steps(Steps { above: None, blocks: vec![head], leap: true }));
+        let blocks = vec![newest(chain, view).await?];
+        return Ok(Path::Steps(Steps { above: None, blocks, leap: true }));
     };
-    if head.header.height < tip.height && !same_endpoint && *behind < PATIENCE {
+    if head.height < tip.height && !same_endpoint && *behind < PATIENCE {
         // Another endpoint than last time, and it is behind: most likely it is only late.
         *behind += 1;
         return Ok(Path::Wait);
     }
     *behind = 0;
+    let head = newest(chain, view).await?;
     if head.header.height > tip.height + LEAP {
         return Ok(Path::Steps(Steps { above: None, blocks: vec![head], leap: true }));
     }
@@ -92,6 +94,12 @@ pub(super) async fn find(
     Ok(Path::Steps(Steps { above: above.filter(|_| branches), blocks: blocks.into(), leap: false }))
 }
 
+/// The newest block, with its transactions.
+async fn newest(chain: ChainId, view: &View) -> Result<Block, ChainError> {
+    let head = view.head();
+    view.block(head.hash).await?.ok_or_else(|| changed(chain, head.height))
+}
+
 /// Fetches what lies between what is known and the newest block, many at a time.
 async fn catch_up(
     chain: ChainId,
@@ -99,7 +107,7 @@ async fn catch_up(
     known: u64,
     blocks: &mut VecDeque<Block>,
 ) -> Result<(), ChainError> {
-    let head = view.head().header.height;
+    let head = view.head().height;
     let between: Vec<u64> = (known + 1..head).collect();
     let mut fetched = Vec::with_capacity(between.len());
     for chunk in between.chunks(CHUNK) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use stile_chain::{ChainError, View};
 use stile_domain::{B256, Lane, TxId};
+use stile_store::Tx;
 
 use super::finality::{self, Evidence};
 use super::{apply, done_above, take_back};
@@ -31,10 +32,7 @@ pub(super) async fn adopted(
         let book = track.book();
         book.iter()
             .filter(|open| open.unverified || open.untold_fork)
-            .filter_map(|open| {
-                let receipt = open.receipt.as_ref()?;
-                Some((open.id, receipt.block_number, receipt.block_hash))
-            })
+            .filter_map(|open| open.block().map(|(height, hash)| (open.id, height, hash)))
             .collect()
     };
     if unverified.is_empty() {
@@ -51,7 +49,7 @@ pub(super) async fn adopted(
             match finality::evidence(&canonical, height, hash) {
                 // Looked at again in the next pass.
                 Evidence::Unknown => continue,
-                Evidence::Canonical if open.untold_fork => {
+                Evidence::Canonical if open.untold_fork && open.receipt.is_some() => {
                     open.unverified = false;
                     apply::forked(core, &mut book, &window, &heads, id);
                 }
@@ -80,18 +78,18 @@ async fn finished(
     view: &View,
     lanes: &[Lane],
 ) -> Result<(), ChainError> {
-    let tip = view.head().header.height;
+    let tip = view.head().height;
     let floor = tip.saturating_sub(u64::from(core.settings.tx.reorg_window));
     let done = done_above(core, track, lanes, floor).await?;
-    let heights = done.iter().filter_map(|tx| Some(tx.tx.receipt.as_ref()?.block_number));
+    let heights = done.iter().filter_map(|tx| Some(decided_in(&tx.tx)?.0));
     let canonical = finality::canonical(track, view, heights).await?;
     let mut again: Vec<TxId> = Vec::new();
     {
         let mut book = track.book();
         for tx in done {
-            let Some(receipt) = tx.tx.receipt.clone() else { continue };
+            let Some((height, hash)) = decided_in(&tx.tx) else { continue };
             let (id, lane) = (tx.tx.id, tx.tx.lane);
-            match finality::evidence(&canonical, receipt.block_number, receipt.block_hash) {
+            match finality::evidence(&canonical, height, hash) {
                 Evidence::Canonical => continue,
                 Evidence::Unknown => {
                     track.adopted().push(lane);
@@ -109,4 +107,11 @@ async fn finished(
     }
     core.submit(track, again);
     Ok(())
+}
+
+/// The block that decided about a finished transaction: its own, or that of the one which took its
+/// nonce.
+fn decided_in(tx: &Tx) -> Option<(u64, B256)> {
+    let own = tx.receipt.as_ref().map(|receipt| (receipt.block_number, receipt.block_hash));
+    own.or(tx.rival.map(|rival| (rival.block_number, rival.block_hash)))
 }

@@ -98,7 +98,7 @@ async fn serve(
     let address = running.server.address();
     println!("store    {}", place.store().display());
     println!("chain    {endpoint}   {}", chain::remark(args, chain));
-    println!("server   http://{address}   (only this machine can reach it)");
+    println!("server   http://{address}   ({})", reach(address, running.open));
     for signer in settings::signers() {
         println!("signer   {}   chain {CHAIN}", signer.address);
     }
@@ -113,4 +113,13 @@ async fn serve(
         return Ok(());
     }
     running.until_signal().await
+}
+
+/// Who can call the server. Where others reach it there is a key, or it would not have started.
+fn reach(address: SocketAddr, open: bool) -> &'static str {
+    match (address.ip().is_loopback(), open) {
+        (true, true) => "only this machine can reach it",
+        (true, false) => "only this machine can reach it, with an API key",
+        (false, _) => "other machines can reach it, with an API key",
+    }
 }

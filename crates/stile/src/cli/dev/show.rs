@@ -50,13 +50,7 @@ pub(super) async fn show(transactions: &Transactions) -> Result<(), Failure> {
 }
 
 fn request(from: Address, payload: Payload) -> Result<TxRequest, Failure> {
-    Ok(TxRequest {
-        tenant: String::new(),
-        lane: Lane::new(ChainId::new(CHAIN)?, from),
-        request_id: None,
-        payload,
-        finality: None,
-    })
+    Ok(TxRequest::new(Lane::new(ChainId::new(CHAIN)?, from), payload))
 }
 
 /// Transactions that were sent, and how long they are waited for.

@@ -1,6 +1,7 @@
 //! `stile tx`: transactions of a running server.
 
 mod amount;
+mod replace;
 mod send;
 mod show;
 mod watch;
@@ -8,6 +9,7 @@ mod watch;
 use std::collections::HashMap;
 
 use clap::Subcommand;
+use serde_json::{Map, Value};
 
 use super::Failure;
 
@@ -21,6 +23,10 @@ pub(super) enum TxCommand {
     List(show::ListArgs),
     /// Follow a transaction until it is done. Succeeds if it does.
     Watch(watch::WatchArgs),
+    /// Withdraw a transaction, if that can be had still.
+    Cancel(replace::CancelArgs),
+    /// Have a transaction mined sooner, at higher fees.
+    SpeedUp(replace::SpeedUpArgs),
 }
 
 pub(super) async fn tx(
@@ -32,5 +38,13 @@ pub(super) async fn tx(
         TxCommand::Get(args) => show::get(args, environment).await,
         TxCommand::List(args) => show::list(args, environment).await,
         TxCommand::Watch(args) => watch::watch(args, environment).await,
+        TxCommand::Cancel(args) => replace::cancel(args, environment).await,
+        TxCommand::SpeedUp(args) => replace::speed_up(args, environment).await,
     }
+}
+
+/// An object of the fields that are there.
+fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(given.collect::<Map<_, _>>())
 }

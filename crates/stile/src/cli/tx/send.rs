@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stile_domain::parse_address;
 
-use super::{amount, show, watch};
+use super::{amount, object, show, watch};
 use crate::cli::Failure;
 use crate::cli::client::ServerArgs;
 
@@ -36,6 +36,12 @@ pub(in crate::cli) struct SendArgs {
     /// Send a transaction of the old kind, at this price.
     #[arg(long, value_name = "PRICE", value_parser = amount::wei)]
     gas_price: Option<String>,
+    /// The most that any attempt may offer for a unit of gas: 100gwei, or wei.
+    #[arg(long, value_name = "PRICE", value_parser = amount::wei)]
+    fee_limit: Option<String>,
+    /// Make it anew, as another transaction, if somebody else's takes its nonce.
+    #[arg(long)]
+    resend_if_replaced: bool,
     /// May be left out while the server has one chain.
     #[arg(long)]
     chain_id: Option<u64>,
@@ -80,6 +86,8 @@ impl SendArgs {
             ("maxFeePerGas", self.max_fee_per_gas.clone().map(Value::from)),
             ("maxPriorityFeePerGas", self.max_priority_fee_per_gas.clone().map(Value::from)),
             ("gasPrice", self.gas_price.clone().map(Value::from)),
+            ("feeLimit", self.fee_limit.clone().map(Value::from)),
+            ("resendIfReplaced", self.resend_if_replaced.then_some(json!(true))),
         ]);
         object([
             ("chainId", self.chain_id.map(Value::from)),
@@ -89,10 +97,4 @@ impl SendArgs {
             ("finality", self.finality.clone()),
         ])
     }
-}
-
-/// An object of the fields that are there.
-fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
-    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::Object(given.collect::<Map<_, _>>())
 }

@@ -118,8 +118,7 @@ fn details(tx: &Value) -> String {
         3..=74 => data,
         length => format!("{}… ({} bytes)", data.get(..66).unwrap_or(&data), (length - 2) / 2),
     };
-    let price = receipt["effectiveGasPrice"].as_str();
-    let price = price.map(|price| format!("{price} wei")).unwrap_or_default();
+    let wei = |price: &Value| price.as_str().map(|wei| format!("{wei} wei")).unwrap_or_default();
     table::details(vec![
         ("tx", text(&tx["txId"])),
         ("request id", text(&tx["requestId"])),
@@ -128,17 +127,22 @@ fn details(tx: &Value) -> String {
         ("to", text(&payload["to"])),
         ("value", format!("{} wei", text(&payload["value"]))),
         ("data", data),
+        ("fee limit", wei(&payload["feeLimit"])),
         ("nonce", cell(&tx["nonce"])),
         ("state", standing(tx)),
         ("outcome", text(&tx["outcome"])),
         ("error", text(&tx["error"])),
+        ("asked for", text(&tx["wish"])),
+        ("nonce taken by", rival(&tx["rival"])),
+        ("replaces", text(&tx["replaces"])),
+        ("replaced by", text(&tx["replacedBy"])),
         ("hash", text(&tx["txHash"])),
         ("block", text(&receipt["blockNumber"])),
         ("block hash", text(&receipt["blockHash"])),
         ("confirmations", confirmations(tx)),
         ("gas limit", text(&tx["gasLimit"])),
         ("gas used", text(&receipt["gasUsed"])),
-        ("gas price", price),
+        ("gas price", wei(&receipt["effectiveGasPrice"])),
         ("contract", text(&receipt["contractAddress"])),
         ("taken", text(&tx["createdAt"])),
         ("first sent", text(&tx["firstSubmitAt"])),
@@ -146,4 +150,18 @@ fn details(tx: &Value) -> String {
         ("sent again at", text(&tx["nextResubmitAt"])),
         ("confirmed", text(&tx["confirmedAt"])),
     ])
+}
+
+/// Who took its nonce, and where.
+fn rival(rival: &Value) -> String {
+    if rival.is_null() {
+        return String::new();
+    }
+    let whose = match rival["by"].as_str() {
+        Some("cancel") => "its cancellation",
+        Some("give-up") => "an empty one of Stile's, as chain nodes refuse it",
+        _ => "somebody else's transaction",
+    };
+    let hash = rival["txHash"].as_str().map(|hash| format!(", {hash}")).unwrap_or_default();
+    format!("{whose}{hash} in block {}", text(&rival["blockNumber"]))
 }

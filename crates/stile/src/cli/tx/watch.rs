@@ -136,7 +136,7 @@ impl Progress {
         let fresh = items.iter().filter(|entry| entry["seq"].as_u64() > Some(told));
         for entry in fresh {
             let (at, kind) = (text(&entry["at"]), text(&entry["kind"]));
-            self.line.suspend(|| eprintln!("{at}  {kind:<10} {}", standing(entry)));
+            self.line.suspend(|| eprintln!("{at}  {kind:<16} {}", standing(entry)));
         }
         items.last().and_then(|entry| entry["seq"].as_u64()).unwrap_or(told)
     }

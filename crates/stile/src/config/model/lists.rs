@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::value::{ConnectionUrl, SecretReference};
 
 /// One `[[chain]]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chain {
     /// The chain id, above 0; no two chains share one.
@@ -15,6 +15,9 @@ pub struct Chain {
     /// Where nodes of the chain are reached. Without any, lanes cannot be compared with the chain.
     #[serde(default)]
     pub endpoints: Vec<ConnectionUrl>,
+    /// The most that an attempt may offer for a unit of gas, in gwei.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_fee_gwei: Option<f64>,
 }
 
 /// One `[[signer]]`.

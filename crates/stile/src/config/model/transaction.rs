@@ -10,6 +10,24 @@ use crate::config::value::{HumanDuration, choice};
 pub struct Tx {
     /// Sending again what does not get mined.
     pub resubmit: Resubmit,
+    /// What transactions offer whose callers do not say.
+    pub fees: Fees,
+}
+
+/// `[tx.fees]`: what transactions offer whose callers do not say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Fees {
+    /// Which part of a block's gas paid less on top of the base fee than is offered.
+    pub percentile: f64,
+    /// From how many of the newest blocks that is read.
+    pub blocks: u64,
+}
+
+impl Default for Fees {
+    fn default() -> Self {
+        Self { percentile: 50.0, blocks: 5 }
+    }
 }
 
 /// `[tx.resubmit]`: sending again what does not get mined.

@@ -24,6 +24,13 @@ pub(super) const CHAIN: Section = Section {
             "Where nodes of the chain are reached. Without any, the chain cannot be asked how far \
              a signer is.",
         ),
+        Key::new(
+            "max_fee_gwei",
+            Kind::Decimal { min: 0.000_000_001, max: 1_000_000_000.0 },
+            Unset("ten times what the chain asks for"),
+            "The most that any attempt may offer for a unit of gas, in gwei. Transactions whose \
+             callers state a price or a `feeLimit` stay below that too.",
+        ),
     ],
 };
 

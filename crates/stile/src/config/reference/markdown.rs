@@ -82,8 +82,6 @@ fn default_of(key: &Key) -> String {
 fn effect_of(key: &Key) -> &'static str {
     match key.effect {
         Effect::Now => "",
-        Effect::FeeBumps => " Checked now; takes effect with fee bumps.",
-        Effect::GapRepair => " Checked now; takes effect with gap repair.",
         Effect::ClusterRelease => " Checked now; takes effect with the cluster release.",
     }
 }

@@ -128,7 +128,6 @@ pub(super) const LANE: Section = Section {
             Value("pause"),
             "What happens when the chain shows that somebody else used the signer: the lane is \
              paused until an operator resumes it, or follows the chain.",
-        )
-        .with_gap_repair(),
+        ),
     ],
 };

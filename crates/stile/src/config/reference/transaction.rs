@@ -27,22 +27,41 @@ pub(super) const RESUBMIT: Section = Section {
             duration(SECOND_MS, 24 * HOUR_MS),
             Value("120s"),
             "The silence after which an attempt with a higher fee is made.",
-        )
-        .with_fee_bumps(),
+        ),
         Key::new(
             "bump_percent",
             Kind::Decimal { min: 10.0, max: 1_000.0 },
             Value("12.5"),
             "By how much such an attempt raises the fee. Chain nodes refuse replacements that \
              raise it by less than 10 %.",
-        )
-        .with_fee_bumps(),
+        ),
         Key::new(
             "max_attempts",
             Kind::Integer { min: 0, max: 1_000_000 },
             Value("0"),
             "How often one transaction is sent at most; 0 means no limit. After that it stays as it is and \
              says STALE.",
+        ),
+    ],
+};
+
+pub(super) const FEES: Section = Section {
+    name: "tx.fees",
+    is_list: false,
+    text: "What transactions offer whose callers do not say. Limits are with each chain.",
+    keys: &[
+        Key::new(
+            "percentile",
+            Kind::Decimal { min: 1.0, max: 99.0 },
+            Value("50"),
+            "Which part of a block's gas paid less on top of the base fee than is offered, by \
+             `eth_feeHistory`.",
+        ),
+        Key::new(
+            "blocks",
+            Kind::Integer { min: 1, max: 100 },
+            Value("5"),
+            "From how many of the newest blocks that is read.",
         ),
     ],
 };

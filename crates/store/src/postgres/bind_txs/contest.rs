@@ -124,6 +124,7 @@ impl Fenced {
                 &new.hashes,
                 &new.resubmit_at,
                 &new.reissued,
+                &new_txs.replaces,
                 &state,
                 &sub_state,
                 &now,

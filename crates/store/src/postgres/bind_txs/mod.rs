@@ -102,9 +102,10 @@ impl Fenced {
             items.iter().map(|item| Json(fees_json(&item.tx.attempt.fees))).collect();
         let gas_limits: Vec<i64> =
             items.iter().map(|item| item.tx.attempt.gas_limit.cast_signed()).collect();
+        let kinds: Vec<&str> = items.iter().map(|item| item.tx.attempt.kind.name()).collect();
         let attempts: Statement<'_> = (
             include_str!("../sql/insert_attempts.sql"),
-            &[&all.ids, &all.hashes, &raws, &fees, &gas_limits, &all.tokens, &now],
+            &[&all.ids, &all.hashes, &raws, &fees, &gas_limits, &all.tokens, &kinds, &now],
         );
         let told = EventColumns::of(items, bound);
         let events: Statement<'_> = (

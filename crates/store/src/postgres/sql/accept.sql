@@ -5,20 +5,20 @@
 WITH wanted AS (
     SELECT w.*, nextval('tx_position') AS position
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bytea[], $5::text[], $6::bytea[], $7::json[],
-                $8::text[], $9::bigint[])
-        AS w (tx_id, tenant, chain_id, signer, request_id, request_hash, payload, finality, gas_limit)
+                $8::text[], $9::bigint[], $10::uuid[])
+        AS w (tx_id, tenant, chain_id, signer, request_id, request_hash, payload, finality, gas_limit, replaces)
 ), accepted AS (
     INSERT INTO tx (tx_id, position, tenant, chain_id, signer, request_id, request_hash, payload, finality,
-                    gas_limit, state, sub_state, events, created_at, updated_at)
+                    gas_limit, replaces, state, sub_state, events, created_at, updated_at)
     SELECT w.tx_id, w.position, w.tenant, w.chain_id, w.signer, w.request_id, w.request_hash, w.payload,
-           w.finality, w.gas_limit, $10, $11, 1, statement_timestamp(), statement_timestamp()
+           w.finality, w.gas_limit, w.replaces, $11, $12, 1, statement_timestamp(), statement_timestamp()
     FROM wanted w
     ORDER BY w.tenant, w.chain_id, w.signer, w.request_id, w.position
     ON CONFLICT DO NOTHING
     RETURNING tx_id, position, tenant, chain_id, signer, created_at
 ), told AS (
     INSERT INTO tx_event (tx_id, seq, tenant, chain_id, signer, kind, state, sub_state, at, node_id, data)
-    SELECT a.tx_id, 1, a.tenant, a.chain_id, a.signer, $12, $10, $11, a.created_at, $13, '{}'
+    SELECT a.tx_id, 1, a.tenant, a.chain_id, a.signer, $13, $11, $12, a.created_at, $14, '{}'
     FROM accepted a
     ORDER BY a.position
 )

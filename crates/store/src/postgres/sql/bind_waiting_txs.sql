@@ -13,5 +13,6 @@ WHERE t.tx_id = w.tx_id AND t.chain_id = w.chain_id AND t.signer = w.signer AND 
                     AND n.owner_id = w.tx_id))
 RETURNING t.tx_id, t.position, t.tenant, t.chain_id, t.signer, t.request_id, t.request_hash, t.payload,
           t.finality, t.gas_limit, t.nonce, t.state, t.sub_state, t.outcome, t.tx_hash, t.receipt,
-          t.told_height, t.told_hash, t.error, t.events, t.sends, t.created_at, t.updated_at,
-          t.first_submit_at, t.last_submit_at, t.next_resubmit_at, t.last_receipt_check_at, t.confirmed_at
+          t.told_height, t.told_hash, t.rival, t.wish, t.replaces, t.replaced_by, t.error, t.events, t.sends,
+          t.created_at, t.updated_at, t.first_submit_at, t.last_submit_at, t.next_resubmit_at,
+          t.last_receipt_check_at, t.confirmed_at

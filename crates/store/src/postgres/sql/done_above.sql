@@ -1,12 +1,13 @@
--- What is done and was mined above a height, with its attempts; forked as in open_txs.sql.
-SELECT t.*, a.numbers, a.hashes, a.raws,
+-- What is done and was ended by a block above a height, its own or that of the transaction that took
+-- its nonce, with its attempts; forked as in open_txs.sql.
+SELECT t.*, a.kinds, a.hashes, a.raws,
        EXISTS (SELECT FROM header h
                WHERE h.chain_id = t.chain_id AND h.height > t.block_number
                  AND h.replaced_at > t.updated_at) AS forked
 FROM unnest($2::bytea[]) AS w (signer)
 JOIN tx t USING (signer)
 CROSS JOIN LATERAL (
-    SELECT array_agg(a.number ORDER BY a.number) AS numbers, array_agg(a.hash ORDER BY a.number) AS hashes,
+    SELECT array_agg(a.kind ORDER BY a.number) AS kinds, array_agg(a.hash ORDER BY a.number) AS hashes,
            array_agg(a.raw ORDER BY a.number) AS raws
     FROM attempt a WHERE a.tx_id = t.tx_id
 ) a

@@ -1,7 +1,23 @@
--- The stream after a place. Only what was written by transactions older than every one that still
--- runs: whatever becomes visible later comes after it in this order.
-SELECT e.* FROM tx_event e
-WHERE (e.transaction, e.entry) > ($1, $2)
-  AND e.transaction < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+-- The stream after a place, of transactions and of lanes in one order. Only what was written by
+-- database transactions older than every one that still runs: whatever becomes visible later comes
+-- after it in this order.
+SELECT e.*
+FROM (
+    (SELECT t.transaction, t.entry, t.chain_id, t.signer, t.kind, t.at, t.node_id, t.fencing_token, t.data,
+            t.tx_id, t.seq, t.tenant, t.state, t.sub_state
+     FROM tx_event t
+     WHERE (t.transaction, t.entry) > ($1, $2)
+       AND t.transaction < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+     ORDER BY t.transaction, t.entry
+     LIMIT $3)
+    UNION ALL
+    (SELECT l.transaction, l.entry, l.chain_id, l.signer, l.kind, l.at, l.node_id, l.fencing_token, l.data,
+            NULL, NULL, NULL, NULL, NULL
+     FROM lane_event l
+     WHERE (l.transaction, l.entry) > ($1, $2)
+       AND l.transaction < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+     ORDER BY l.transaction, l.entry
+     LIMIT $3)
+) e
 ORDER BY e.transaction, e.entry
 LIMIT $3

@@ -4,14 +4,16 @@
 WITH wanted AS (
     SELECT w.*, nextval('tx_position') AS position
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bytea[], $5::text[], $6::bytea[], $7::json[],
-                $8::text[], $9::bigint[], $10::bigint[], $11::bytea[], $12::timestamptz[], $13::bool[])
+                $8::text[], $9::bigint[], $10::bigint[], $11::bytea[], $12::timestamptz[], $13::bool[],
+                $14::uuid[])
         AS w (tx_id, tenant, chain_id, signer, request_id, request_hash, payload, finality, gas_limit,
-              nonce, tx_hash, next_resubmit_at, reissued)
+              nonce, tx_hash, next_resubmit_at, reissued, replaces)
 )
 INSERT INTO tx (tx_id, position, tenant, chain_id, signer, request_id, request_hash, payload, finality,
-                gas_limit, nonce, tx_hash, next_resubmit_at, state, sub_state, events, created_at, updated_at)
+                gas_limit, nonce, tx_hash, next_resubmit_at, replaces, state, sub_state, events, created_at,
+                updated_at)
 SELECT w.tx_id, w.position, w.tenant, w.chain_id, w.signer, w.request_id, w.request_hash, w.payload,
-       w.finality, w.gas_limit, w.nonce, w.tx_hash, w.next_resubmit_at, $14, $15, 2, $16, $16
+       w.finality, w.gas_limit, w.nonce, w.tx_hash, w.next_resubmit_at, w.replaces, $15, $16, 2, $17, $17
 FROM wanted w
 WHERE NOT w.reissued
    OR EXISTS (SELECT FROM nonce n

@@ -8,7 +8,7 @@ CROSS JOIN LATERAL (
     WHERE n.chain_id = w.chain_id AND n.signer = w.signer AND n.status <> 'CONSUMED'
 ) open
 CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE t.state <> 'TRACKING') AS in_flight
+    SELECT count(*) FILTER (WHERE t.state <> 'TRACKING' AND t.rival_block IS NULL) AS in_flight
     FROM tx t
     WHERE t.chain_id = w.chain_id AND t.signer = w.signer AND t.phase = 'OPEN'
 ) flying

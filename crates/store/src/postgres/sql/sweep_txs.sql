@@ -1,6 +1,6 @@
 -- Removes transactions with all that belongs to them, at most $4 of those named ($1), if they have
--- been done for $3 seconds and neither their block nor the blocks told on top of it reach up to
--- height $2. Rows that somebody has locked are left alone, so that several nodes share the work and
+-- been done for $3 seconds and neither the block that ended them nor the blocks told on top of it reach
+-- up to height $2. Rows that somebody has locked are left alone, so that several nodes share the work and
 -- nobody waits; whoever changed a row before it was locked is believed.
 WITH over AS (
     SELECT t.tx_id, t.chain_id, t.signer, t.nonce

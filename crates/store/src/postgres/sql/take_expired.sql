@@ -1,5 +1,5 @@
 -- Expired lanes with open work, for whoever comes first: nonces that are not settled, transactions
--- that wait or have a nonce and are not done, and those that are done but not buried deeper than
+-- that wait or have a nonce and are not done, and those that a block ended, not buried deeper than
 -- $6 blocks under the newest header on record. Where there is no header, nothing is buried.
 WITH head AS MATERIALIZED (
     SELECT h.chain_id, max(h.height) AS height FROM header h WHERE h.replaced_at IS NULL GROUP BY h.chain_id

@@ -1,6 +1,7 @@
 -- Finished transactions of one chain ($1) that may be removed, at most $4: done for $3 seconds, and
--- not to be reopened by a reorganisation that reaches down to height $2. Confirmed ones were mined
--- below it. Failed ones never had a nonce, or a later nonce of their lane was mined below it.
+-- not to be reopened by a reorganisation that reaches down to height $2. Those that a block ended,
+-- their own or that of the transaction that took their nonce, were ended below it. Other failed ones
+-- never had a nonce, or a later nonce of their lane was mined below it.
 --
 -- Each lane is read from its oldest end, and not at all if the oldest is too young. So this costs
 -- the same whatever else the history holds.

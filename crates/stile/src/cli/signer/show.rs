@@ -1,24 +1,17 @@
-//! `stile signer`: the lanes of a running server.
+//! `stile signer list` and `stile signer show`.
 
 use std::collections::HashMap;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::{Value, json};
 
-use super::Failure;
-use super::client::{Client, ServerArgs};
-use super::table::{self, cell, text};
-
-#[derive(Debug, Subcommand)]
-pub(super) enum SignerCommand {
-    /// List the signers that the server serves.
-    List(ListArgs),
-    /// Show one signer.
-    Show(ShowArgs),
-}
+use super::Which;
+use crate::cli::Failure;
+use crate::cli::client::{Client, ServerArgs};
+use crate::cli::table::{self, cell, text};
 
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
+pub(in crate::cli) struct ListArgs {
     /// Only this chain's.
     #[arg(long)]
     chain_id: Option<u64>,
@@ -26,37 +19,20 @@ pub(super) struct ListArgs {
     server: ServerArgs,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct ShowArgs {
-    /// The account.
-    address: String,
-    /// May be left out while there is one chain.
-    #[arg(long)]
-    chain_id: Option<u64>,
-    #[command(flatten)]
-    server: ServerArgs,
-}
-
-pub(super) async fn signer(
-    command: SignerCommand,
+pub(super) async fn list(
+    args: ListArgs,
     environment: &HashMap<String, String>,
 ) -> Result<(), Failure> {
-    match command {
-        SignerCommand::List(args) => {
-            let signers = all(&args.server.client(environment)?, args.chain_id).await?;
-            table::print(&if args.server.json { table::json(&signers) } else { listed(&signers) })
-        }
-        SignerCommand::Show(args) => {
-            let path = format!("/api/v1/signers/{}", super::client::encoded(&args.address));
-            let client = args.server.client(environment)?;
-            let signer = client.get(&path, &chain(args.chain_id)).await?;
-            table::print(&if args.server.json { table::json(&signer) } else { shown(&signer) })
-        }
-    }
+    let signers = all(&args.server.client(environment)?, args.chain_id).await?;
+    table::print(&if args.server.json { table::json(&signers) } else { listed(&signers) })
 }
 
-fn chain(chain: Option<u64>) -> Vec<(&'static str, String)> {
-    chain.map(|id| ("chainId", id.to_string())).into_iter().collect()
+pub(super) async fn show(
+    which: Which,
+    environment: &HashMap<String, String>,
+) -> Result<(), Failure> {
+    let signer = which.get("", &[], environment).await?;
+    table::print(&if which.server.json { table::json(&signer) } else { shown(&signer) })
 }
 
 /// All pages as one.
@@ -64,8 +40,8 @@ async fn all(client: &Client, chain_id: Option<u64>) -> Result<Value, Failure> {
     let mut items = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
-        let mut query = chain(chain_id);
-        query.push(("limit", "500".to_owned()));
+        let mut query = vec![("limit", "500".to_owned())];
+        query.extend(chain_id.map(|id| ("chainId", id.to_string())));
         query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
         let page = client.get("/api/v1/signers", &query).await?;
         items.extend(page["items"].as_array().cloned().unwrap_or_default());
@@ -94,7 +70,7 @@ fn listed(signers: &Value) -> String {
     table::list(&COLUMNS.map(|(title, _)| title), &[1, 3, 4, 5, 6, 7], rows.collect())
 }
 
-fn shown(signer: &Value) -> String {
+pub(super) fn shown(signer: &Value) -> String {
     let gaps = signer["gaps"].as_array().cloned().unwrap_or_default();
     let gaps = gaps.iter().map(text).collect::<Vec<_>>().join(", ");
     table::details(vec![

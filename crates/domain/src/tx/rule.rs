@@ -1,146 +1,6 @@
-//! The life of a managed transaction: one pure function from where it stands and what happened to
-//! where it stands then.
+//! The rule.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
-
-/// A managed transaction's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TxId(pub Uuid);
-
-impl fmt::Display for TxId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-macro_rules! names {
-    ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum $type {
-            $($(#[$variant_doc])* #[serde(rename = $name)] $variant,)*
-        }
-
-        impl $type {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The name used in the database, in JSON and in logs.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = UnknownName;
-            fn from_str(text: &str) -> Result<Self, UnknownName> {
-                Self::ALL.iter().copied().find(|it| it.name() == text).ok_or(UnknownName)
-            }
-        }
-    };
-}
-
-/// A text that names nothing of the kind asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is not a name of this kind")]
-pub struct UnknownName;
-
-names! {
-    /// Where a transaction stands.
-    TxState {
-        /// Accepted; no nonce yet.
-        Created = "CREATED",
-        /// A nonce is bound; signed and stored, not yet known to a chain node.
-        Allocated = "ALLOCATED",
-        /// A chain node has it.
-        Submitted = "SUBMITTED",
-        /// In a canonical block.
-        Tracking = "TRACKING",
-        /// On chain, as final as was asked.
-        Confirmed = "CONFIRMED",
-        /// Not on chain, and final as asked.
-        Failed = "FAILED",
-    }
-}
-
-names! {
-    /// What there is to say about a state.
-    SubState {
-        /// Nothing special.
-        Pending = "PENDING",
-        /// Sent long ago and not mined.
-        Stale = "STALE",
-        /// Chain nodes want a higher fee.
-        Underpriced = "UNDERPRICED",
-        /// The account cannot pay for it.
-        InsufficientFunds = "INSUFFICIENT_FUNDS",
-        /// A reorganisation took it out of its block.
-        Reorged = "REORGED",
-        /// Mined, and its execution was reverted.
-        Reverted = "REVERTED",
-        /// Withdrawn by its caller.
-        Cancelled = "CANCELLED",
-        /// Refused: by the estimate before a nonce was bound, or by every chain node after.
-        Rejected = "REJECTED",
-        /// Another transaction took its nonce.
-        ReplacedExternally = "REPLACED_EXTERNALLY",
-        /// Its lane is paused.
-        Paused = "PAUSED",
-    }
-}
-
-names! {
-    /// How a mined transaction's execution ended.
-    Outcome {
-        /// It did what it was to do.
-        Success = "success",
-        /// It was undone; the fee was paid all the same.
-        Reverted = "reverted",
-    }
-}
-
-names! {
-    /// The kinds of entries in a transaction's history.
-    EventKind {
-        /// Taken in.
-        Accepted = "ACCEPTED",
-        /// A nonce was bound; signed and stored.
-        Bound = "BOUND",
-        /// A chain node took it for the first time.
-        Sent = "SENT",
-        /// The stored bytes were sent again.
-        Resent = "RESENT",
-        /// Chain nodes refuse it for now.
-        HeldUp = "HELD_UP",
-        /// Nothing has been heard of it for too long.
-        Stale = "STALE",
-        /// It is in a canonical block.
-        Mined = "MINED",
-        /// The blocks on top of its own were replaced.
-        NewFork = "NEW_FORK",
-        /// Its block is no longer canonical.
-        Reorged = "REORGED",
-        /// As final as was asked.
-        Confirmed = "CONFIRMED",
-        /// Another transaction is final at its nonce.
-        Replaced = "REPLACED",
-        /// Refused before a nonce was bound.
-        Rejected = "REJECTED",
-        /// Withdrawn before a nonce was bound.
-        Cancelled = "CANCELLED",
-    }
-}
+use super::{EventKind, Outcome, SubState, Successor, TxState};
 
 /// Something that happens to a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -157,6 +17,14 @@ pub enum Step {
     HeldUp(Obstacle),
     /// Nothing has been heard of it for too long.
     WentStale,
+    /// A new attempt that offers more is stored.
+    Bumped,
+    /// Its caller withdraws it: an empty transaction at its nonce is stored.
+    CancelRequested,
+    /// It is given up: an empty transaction at its nonce is stored.
+    GivenUp,
+    /// Another transaction at its nonce is in a canonical block.
+    Overtaken(Successor),
     /// It is in a canonical block.
     Mined(Outcome),
     /// The blocks on top of its own were replaced; whether it is still as final as was asked.
@@ -181,15 +49,6 @@ pub enum Obstacle {
     InsufficientFunds,
     /// They will not have it as it is.
     Rejected,
-}
-
-/// Whose transaction took the nonce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Successor {
-    /// Our own cancellation.
-    Cancel,
-    /// Somebody else's transaction.
-    Outsider,
 }
 
 /// Where a transaction stands, as far as the rules go.
@@ -237,12 +96,22 @@ impl Standing {
             (Created, Step::Bound) => Allocated,
             (Created, Step::Refused | Step::Withdrawn) => Failed,
             (Allocated | Submitted, Step::Sent) => Submitted,
-            (Allocated | Submitted, Step::HeldUp(_) | Step::WentStale) => self.state,
+            (
+                Allocated | Submitted,
+                Step::HeldUp(_)
+                | Step::WentStale
+                | Step::Bumped
+                | Step::CancelRequested
+                | Step::GivenUp
+                | Step::Overtaken(_),
+            ) => self.state,
             (Allocated | Submitted | Tracking | Confirmed, Step::Mined(_)) => Tracking,
             (Tracking, Step::Forked { .. }) => Tracking,
             (Confirmed, Step::Forked { still_final: true }) => Confirmed,
             (Confirmed, Step::Forked { still_final: false }) => Tracking,
             (Tracking | Confirmed, Step::Unmined) => Submitted,
+            // The transaction that had overtaken it is gone from the chain.
+            (Allocated | Submitted, Step::Unmined) => self.state,
             (Tracking, Step::Final) => Confirmed,
             (Allocated | Submitted, Step::Superseded(_)) => Failed,
             // The other transaction was taken back by a reorganisation, or ours won after all.
@@ -264,9 +133,15 @@ impl Standing {
             // Sending it once more does not make it any younger.
             Step::Sent if self.sub_state == Some(SubState::Stale) => self.sub_state,
             Step::Bound | Step::Sent => Some(SubState::Pending),
-            Step::Refused => Some(SubState::Rejected),
-            Step::Withdrawn | Step::Superseded(Successor::Cancel) => Some(SubState::Cancelled),
-            Step::Superseded(Successor::Outsider) => Some(SubState::ReplacedExternally),
+            Step::Bumped => Some(SubState::Pending),
+            Step::CancelRequested => self.sub_state,
+            Step::Refused | Step::GivenUp => Some(SubState::Rejected),
+            Step::Withdrawn => Some(SubState::Cancelled),
+            Step::Overtaken(by) | Step::Superseded(by) => Some(match by {
+                Successor::Cancel => SubState::Cancelled,
+                Successor::GiveUp => SubState::Rejected,
+                Successor::Outsider => SubState::ReplacedExternally,
+            }),
             Step::HeldUp(Obstacle::Underpriced) => Some(SubState::Underpriced),
             Step::HeldUp(Obstacle::InsufficientFunds) => Some(SubState::InsufficientFunds),
             Step::HeldUp(Obstacle::Rejected) => Some(SubState::Rejected),
@@ -287,6 +162,10 @@ impl Standing {
             Step::Sent => EventKind::Sent,
             Step::HeldUp(_) => EventKind::HeldUp,
             Step::WentStale => EventKind::Stale,
+            Step::Bumped => EventKind::Bumped,
+            Step::CancelRequested => EventKind::CancelRequested,
+            Step::GivenUp => EventKind::GivenUp,
+            Step::Overtaken(_) => EventKind::Overtaken,
             Step::Mined(_) => EventKind::Mined,
             Step::Forked { .. } => EventKind::NewFork,
             Step::Unmined => EventKind::Reorged,
@@ -296,76 +175,13 @@ impl Standing {
     }
 }
 
-/// The steps, with the words the reference page uses for them.
-const STEPS: &[(Step, &str)] = &[
-    (Step::Bound, "a nonce is bound, signed, stored"),
-    (Step::Refused, "refused before a nonce is bound"),
-    (Step::Withdrawn, "withdrawn before a nonce is bound"),
-    (Step::Sent, "a chain node has it"),
-    (Step::HeldUp(Obstacle::Underpriced), "chain nodes want a higher fee"),
-    (Step::HeldUp(Obstacle::InsufficientFunds), "the account cannot pay"),
-    (Step::HeldUp(Obstacle::Rejected), "every chain node refuses it"),
-    (Step::WentStale, "not mined for too long"),
-    (Step::Mined(Outcome::Success), "in a canonical block, success"),
-    (Step::Mined(Outcome::Reverted), "in a canonical block, reverted"),
-    (Step::Forked { still_final: true }, "blocks above it replaced, still final"),
-    (Step::Forked { still_final: false }, "blocks above it replaced, no longer final"),
-    (Step::Unmined, "its block is no longer canonical"),
-    (Step::Final, "the evidence asked for is there"),
-    (Step::Superseded(Successor::Cancel), "our cancellation is final at its nonce"),
-    (Step::Superseded(Successor::Outsider), "somebody else's is final at its nonce"),
-];
-
-/// The reference page: the whole rule as a table, made from the rule itself.
-pub fn reference_markdown() -> String {
-    let columns: Vec<(String, Standing)> = TxState::ALL
-        .iter()
-        .flat_map(|state| {
-            let bound = |bound| Standing { state: *state, sub_state: None, outcome: None, bound };
-            match state {
-                TxState::Created => vec![(state.to_string(), bound(false))],
-                TxState::Failed => vec![
-                    ("FAILED, no nonce".to_owned(), bound(false)),
-                    ("FAILED, nonce bound".to_owned(), bound(true)),
-                ],
-                _ => vec![(state.to_string(), bound(true))],
-            }
-        })
-        .collect();
-    let mut page = String::from(
-        "# The states of a transaction\n\nWhat happens (down), where it stands (across), where it stands then, \
-         with its `subState`. An empty cell cannot happen.\n\n| what happens | event |",
-    );
-    for (name, _) in &columns {
-        page.push_str(&format!(" {name} |"));
-    }
-    page.push_str(&format!("\n|---|---|{}\n", "---|".repeat(columns.len())));
-    for (step, words) in STEPS {
-        let kind = match step {
-            Step::Sent => "`SENT`, again `RESENT`".to_owned(),
-            step => format!("`{}`", Standing::CREATED.kind_of(*step)),
-        };
-        page.push_str(&format!("| {words} | {kind} |"));
-        for (_, from) in &columns {
-            let cell = from.after(*step).map_or_else(
-                |_| String::new(),
-                |to| match to.sub_state {
-                    Some(sub_state) => format!("{} / {sub_state}", to.state),
-                    None => to.state.to_string(),
-                },
-            );
-            page.push_str(&format!(" {cell} |"));
-        }
-        page.push('\n');
-    }
-    page
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
 
+    use super::super::UnknownName;
+    use super::super::reference::STEPS;
     use super::*;
 
     #[test]

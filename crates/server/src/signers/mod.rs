@@ -1,4 +1,15 @@
-//! Lanes for people: list, show, pause, resume.
+//! Lanes for people.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `mod` | list, show, pause |
+//! | `care` | what is wrong with a lane, and what can be done: doctor, repair, resume, reconcile |
+//! | `diagnosis` | what the doctor says, as callers see it |
+//! | `history` | what happened to a lane |
+
+pub(crate) mod care;
+pub(crate) mod diagnosis;
+pub(crate) mod history;
 
 use axum::Json;
 use axum::extract::State;
@@ -139,15 +150,6 @@ pub(crate) struct PauseBody {
     reason: String,
 }
 
-/// Which lane is to be resumed.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct ResumeBody {
-    /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
-    chain_id: Option<ChainId>,
-}
-
 /// List the signers that this server serves.
 #[utoipa::path(
     get, path = "/api/v1/signers", tag = "signers", operation_id = "list_signers",
@@ -204,7 +206,7 @@ pub(crate) async fn show(
     let query: SignerQuery = extract::query(&uri)?;
     let lane =
         app.directory.lane(&access, nonces::chain(query.chain_id)?, extract::signer(&signer)?)?;
-    view(&app, lane).await
+    Ok(Json(view(&app, lane).await?))
 }
 
 /// Stop giving out a signer's nonces.
@@ -226,48 +228,20 @@ pub(crate) async fn pause(
 ) -> Result<Json<SignerView>, Problem> {
     let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let reason = nonces::reason(body.reason)?;
-    let changed = app.node.nonces().pause(lane, &reason).await?;
-    tracing::warn!(signer = %lane.signer, chain = %lane.chain, key = %access, reason, "lane paused by an operator");
-    after_change(&app, lane, changed).await
-}
-
-/// Give out a signer's nonces again.
-#[utoipa::path(
-    post, path = "/api/v1/signers/{signer}/resume", tag = "signers",
-    // By reference, since a body that is named by its type would be one that must be there.
-    request_body(content = ref("#/components/schemas/ResumeBody"), content_type = "application/json"),
-    params(("signer" = schema::Address, Path)),
-    responses(
-        (status = 200, description = "The signer, no longer paused", body = SignerView),
-        Problems,
-    )
-)]
-pub(crate) async fn resume(
-    State(app): State<Shared>,
-    access: Access,
-    Parts(signer): Parts<String>,
-    Body(body): Body<ResumeBody>,
-) -> Result<Json<SignerView>, Problem> {
-    let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
-    let changed = app.node.nonces().resume(lane).await?;
-    tracing::warn!(signer = %lane.signer, chain = %lane.chain, key = %access, "lane resumed by an operator");
-    after_change(&app, lane, changed).await
-}
-
-async fn after_change(
-    app: &Shared,
-    lane: Lane,
-    changed: bool,
-) -> Result<Json<SignerView>, Problem> {
-    if !changed {
-        let detail =
-            format!("no nonce of {} on chain {} was ever asked for", lane.signer, lane.chain);
-        return Err(Problem::new(Code::LaneNotStarted, detail));
+    if !app.node.nonces().pause(lane, &reason).await? {
+        return Err(not_started(lane));
     }
-    view(app, lane).await
+    tracing::warn!(signer = %lane.signer, chain = %lane.chain, key = %access, reason, "lane paused by an operator");
+    Ok(Json(view(&app, lane).await?))
 }
 
-async fn view(app: &Shared, lane: Lane) -> Result<Json<SignerView>, Problem> {
+/// A lane that nobody ever took.
+fn not_started(lane: Lane) -> Problem {
+    let detail = format!("no nonce of {} on chain {} was ever asked for", lane.signer, lane.chain);
+    Problem::new(Code::LaneNotStarted, detail)
+}
+
+async fn view(app: &Shared, lane: Lane) -> Result<SignerView, Problem> {
     let view = app.node.nonces().lanes(&[lane]).await?.pop().flatten();
-    Ok(Json(SignerView::new(lane, view)))
+    Ok(SignerView::new(lane, view))
 }

@@ -1,0 +1,90 @@
+//! What accounts have done and have.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use stile_chain::{At, PoolOptions, TxSigner};
+use stile_domain::{Address, Bytes, U256};
+
+use crate::support::*;
+
+#[tokio::test]
+async fn many_accounts_are_counted_at_once_at_any_height() {
+    let anvil = quiet_anvil().await;
+    let options = PoolOptions { batch_limit: 2, ..PoolOptions::default() };
+    let pool = pool_with([anvil.url()], options);
+    let raw: Vec<Bytes> = (0..3).map(|nonce| signed(nonce).raw).collect();
+    pool.send_raw(&raw[..2]).await;
+    anvil.mine(1).await;
+    pool.send_raw(&raw[2..]).await;
+    let (first, second) = (signer(KEYS[0]).address(), signer(KEYS[1]).address());
+    let accounts = [second, first, Address::repeat_byte(0x22), first, second];
+    for (at, count) in [(At::Latest, 2), (At::Pending, 3), (At::Height(0), 0), (At::Height(1), 2)] {
+        assert_eq!(pool.counts(&accounts, at).await.unwrap(), [0, count, 0, count, 0], "{at:?}");
+    }
+    assert!(pool.counts(&accounts, At::Height(9)).await.is_err(), "there is no such block");
+    anvil.mine(2).await;
+    let view = pool.view().await.unwrap();
+    assert_eq!(view.counts_at(first, &[0, 3, 1, 2, 0]).await.unwrap(), [0, 3, 2, 3, 0]);
+    assert_eq!(view.counts_at(second, &[3]).await.unwrap(), [0]);
+    assert!(view.counts_at(first, &[0, 9]).await.is_err());
+}
+
+#[tokio::test]
+async fn many_accounts_are_asked_what_they_have() {
+    let anvil = anvil().await;
+    let pool = pool_with([anvil.url()], PoolOptions { batch_limit: 2, ..Default::default() });
+    pool.send_raw(&[signed(0).raw]).await;
+    let rich = signer(KEYS[1]).address();
+    let accounts = [Address::repeat_byte(0x22), rich, signer(POOR_KEY).address()];
+    let told = anvil.rpc("eth_getBalance", json!([rich, "latest"])).await;
+    let told: U256 = told.as_str().unwrap().parse().unwrap();
+    assert!(!told.is_zero());
+    assert_eq!(pool.balances(&accounts).await.unwrap(), [U256::from(1), told, U256::ZERO]);
+}
+
+/// One endpoint answers for all, or another is asked for all.
+#[tokio::test]
+async fn answers_of_different_endpoints_are_not_mixed() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let asked_by_node = Arc::clone(&asked);
+    let halfway = Fake::start(move |method, _| match method {
+        "eth_getTransactionCount" | "eth_getBalance" => {
+            match asked_by_node.fetch_add(1, Ordering::Relaxed) % 2 {
+                0 => Ok(json!("0x7")),
+                _ => Err(json!({ "code": -32000, "message": "missing trie node" })),
+            }
+        }
+        _ => look(method, 5).ok_or_else(not_found),
+    })
+    .await;
+    let whole = Fake::start(|method, _| match method {
+        "eth_getTransactionCount" | "eth_getBalance" => Ok(json!("0x1")),
+        _ => look(method, 5).ok_or_else(not_found),
+    })
+    .await;
+    let pool = pool([halfway.url(), whole.url()]);
+    let accounts = [Address::ZERO, Address::repeat_byte(1)];
+    assert_eq!(pool.counts(&accounts, At::Latest).await.unwrap(), [1, 1]);
+    assert_eq!(pool.balances(&accounts).await.unwrap(), [U256::from(1); 2]);
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn absurd_counts_and_balances_are_errors() {
+    let huge = format!("0x1{}", "0".repeat(64));
+    for answer in [json!(huge), json!("-1"), json!(null), json!({}), json!("0xg")] {
+        let told = answer.clone();
+        let node = Fake::start(move |method, _| match method {
+            "eth_getTransactionCount" | "eth_getBalance" => Ok(told.clone()),
+            _ => look(method, 5).ok_or_else(not_found),
+        })
+        .await;
+        let pool = pool([node.url()]);
+        assert!(pool.counts(&[Address::ZERO], At::Latest).await.is_err(), "{answer}");
+        assert!(pool.balances(&[Address::ZERO]).await.is_err(), "{answer}");
+        let view = pool.view().await.unwrap();
+        assert!(view.counts_at(Address::ZERO, &[1]).await.is_err(), "{answer}");
+    }
+}

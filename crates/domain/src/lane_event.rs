@@ -1,0 +1,35 @@
+//! What happens to lanes, as their histories name it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::UnknownName;
+use crate::tx::names;
+
+names! {
+    /// The kinds of entries in a lane's history.
+    LaneEventKind {
+        /// Its cursor was set for the first time.
+        Started = "STARTED",
+        /// It gives out no nonces until somebody resumes it.
+        Paused = "PAUSED",
+        /// It gives out nonces again.
+        Resumed = "RESUMED",
+        /// Somebody else has used one of its nonces.
+        OutsideUse = "OUTSIDE_USE",
+        /// Its cursor moved past nonces that somebody else used.
+        FollowedChain = "FOLLOWED_CHAIN",
+        /// The chain has lost transactions that were final.
+        ChainReset = "CHAIN_RESET",
+        /// An empty transaction was made for a nonce that nobody would use.
+        GapFilled = "GAP_FILLED",
+        /// Its account cannot pay: nothing is sent until it can.
+        Unfunded = "UNFUNDED",
+        /// Its account can pay again.
+        Funded = "FUNDED",
+        /// A person had it mended.
+        Repaired = "REPAIRED",
+    }
+}

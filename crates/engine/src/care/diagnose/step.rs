@@ -1,0 +1,132 @@
+//! How the lane stands to its chain.
+
+use stile_domain::{Drift, HeadOwner, HoldStatus, Nonce, drift};
+
+use super::{Finding, Remedy, Severity, finding};
+use crate::care::facts::{HoldFacts, LaneFacts};
+
+/// How the lane stands to its chain.
+pub(super) fn out_of_step(facts: &LaneFacts) -> Option<Finding> {
+    let (latest, cursor) = (facts.chain_nonce?, facts.next_nonce?);
+    let owner = facts.head.as_ref().and_then(|head| {
+        let hold = head.hold.as_ref().map(|hold| HeadOwner::Hold(hold.status));
+        hold.or(head.tx.as_ref().map(|tx| HeadOwner::Tx(tx.state)))
+    });
+    match drift(latest, cursor, owner) {
+        Drift::InStep => None,
+        Drift::OutsideUse => {
+            let words = format!(
+                "the chain has {latest} transactions of this account, but only nonces below {cursor} were given out: \
+                 somebody else signs with this key"
+            );
+            let remedy = Remedy::new(
+                "resume",
+                format!(
+                    "move the cursor from {cursor} to {latest} and give out nonces again; find out who else has the key"
+                ),
+            );
+            Some(finding(Severity::Blocked, "outside-use", words, Some(remedy)))
+        }
+        Drift::ChainReset => {
+            let words = format!(
+                "the chain waits for nonce {latest}, which is on record as used and final: it has lost transactions, or \
+                 was reset"
+            );
+            let remedy = Remedy::new(
+                "resume",
+                format!(
+                    "send the stored bytes of the lost transactions from nonce {latest} on once more, and give out nonces again"
+                ),
+            );
+            Some(finding(Severity::Blocked, "chain-reset", words, Some(remedy)))
+        }
+        Drift::Gap => Some(gap(facts, latest)),
+        Drift::HeldUp(_) => {
+            let hold = facts.head.as_ref()?.hold.as_ref()?;
+            Some(held_up(facts, latest, hold))
+        }
+    }
+}
+
+fn gap(facts: &LaneFacts, nonce: Nonce) -> Finding {
+    let words =
+        format!("nonce {nonce} is missing: nobody will send it, and later ones wait behind it");
+    if let Some((endpoint, pending)) = claimed(facts) {
+        let words = format!(
+            "nonce {nonce} is missing: Stile has nothing for it, and later ones wait behind it, but {endpoint} counts \
+             {pending} transactions with those in its pool"
+        );
+        let remedy = format!(
+            "somebody else may have sent it: wait until it is mined; if nobody has, say so (repair --attest {nonce}), and \
+             an empty transaction takes its place"
+        );
+        let remedy = Remedy { needs_attestation: true, ..Remedy::new("fill", remedy) };
+        return finding(Severity::Blocked, "gap", words, Some(remedy));
+    }
+    let remedy = if facts.can_sign {
+        Remedy::new("fill", format!("an empty transaction is made for nonce {nonce}")).automatic()
+    } else {
+        Remedy::new(
+            "allocate",
+            format!("Stile has no key here: the next caller who asks for a nonce gets {nonce}"),
+        )
+    };
+    finding(Severity::Blocked, "gap", words, Some(remedy))
+}
+
+/// An endpoint that says it has a transaction for the nonce that the chain waits for and that nobody
+/// was given, and what it says.
+pub(in crate::care) fn claimed(facts: &LaneFacts) -> Option<(&str, Nonce)> {
+    let latest = facts.chain_nonce?;
+    let nobodys = facts.head.as_ref().is_some_and(|head| head.hold.is_none() && head.tx.is_none());
+    let claims =
+        facts.endpoints.iter().filter_map(|said| Some((said.endpoint.as_str(), said.pending?)));
+    claims.filter(|(_, pending)| nobodys && *pending > latest).max_by_key(|(_, pending)| *pending)
+}
+
+/// A caller has the nonce that the chain waits for.
+fn held_up(facts: &LaneFacts, nonce: Nonce, hold: &HoldFacts) -> Finding {
+    let attest = |words: String| Remedy { needs_attestation: true, ..Remedy::new("attest", words) };
+    match hold.status {
+        HoldStatus::Suspect => {
+            let words = format!(
+                "nonce {nonce} was given to a caller (hold {}) whose time ran out and who has not said whether it was sent",
+                hold.hold_id
+            );
+            let remedy = format!(
+                "find out from the caller; if it was never sent, say so (repair --attest {nonce}), and {}",
+                if facts.can_sign {
+                    "an empty transaction takes its place"
+                } else {
+                    "it is given out again"
+                }
+            );
+            finding(Severity::Blocked, "suspect-hold", words, Some(attest(remedy)))
+        }
+        HoldStatus::Consumed => {
+            let known = facts.endpoints.iter().any(|endpoint| endpoint.knows == Some(true));
+            let hash = hold.tx_hash.map_or("a transaction".to_owned(), |hash| hash.to_string());
+            let words = if known {
+                format!(
+                    "nonce {nonce} waits to be mined: its caller sent {hash}, and the endpoints have it"
+                )
+            } else {
+                format!(
+                    "nonce {nonce} is not mined: its caller says that {hash} was sent, but no endpoint knows it"
+                )
+            };
+            let remedy = Remedy::new(
+                "ask-the-caller",
+                "the caller must send it again; only it has the signed bytes",
+            );
+            finding(Severity::Blocked, "silent-hold", words, Some(remedy))
+        }
+        _ => {
+            let words = format!(
+                "nonce {nonce} is with a caller (hold {}) who has not sent it yet",
+                hold.hold_id
+            );
+            finding(Severity::Warning, "held", words, None)
+        }
+    }
+}

@@ -1,0 +1,159 @@
+use stile_chain::EndpointReport;
+use stile_domain::{AttemptKind, B256, ChainId, Fees, HoldId, HoldStatus, SubState, TxId, TxState};
+use uuid::Uuid;
+
+use super::*;
+use crate::care::facts::{AttemptFacts, HeadFacts, HoldFacts, HolderFacts, TxFacts};
+
+fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {
+    EndpointReport {
+        endpoint: "node:8545".to_owned(),
+        usable: latest.is_some(),
+        head: latest.map(|_| 100),
+        why: latest.is_none().then(|| "refused the connection".to_owned()),
+        latest,
+        pending: latest,
+        knows,
+    }
+}
+
+/// A lane that has given out nonces below 9, on a chain that waits for nonce 5.
+fn facts() -> LaneFacts {
+    LaneFacts {
+        chain_id: ChainId::new(1).unwrap(),
+        signer: "0xf39F…".to_owned(),
+        holder: HolderFacts {
+            node_id: "a".to_owned(),
+            url: None,
+            is_this_node: true,
+            fencing_token: 1,
+            lease_seconds_left: 5.0,
+        },
+        paused: None,
+        next_nonce: Some(9),
+        chain_nonce: Some(5),
+        in_flight: 4,
+        max_in_flight: 500,
+        queued: 2,
+        can_sign: true,
+        signer_trouble: None,
+        balance: Some("1000000".to_owned()),
+        market_fee_per_gas: Some("10".to_owned()),
+        fee_limit: None,
+        head: Some(sent(SubState::Pending, 20)),
+        endpoints: vec![endpoint(Some(5), Some(true))],
+    }
+}
+
+/// A transaction at nonce 5 that offers so much.
+fn sent(sub_state: SubState, gas_price: u128) -> HeadFacts {
+    let newest = AttemptFacts {
+        kind: AttemptKind::Send,
+        tx_hash: B256::ZERO,
+        fees: Fees::Legacy { gas_price },
+        cost: Some("420000".to_owned()),
+        said: None,
+    };
+    let tx = TxFacts {
+        tx_id: TxId(Uuid::nil()),
+        state: TxState::Submitted,
+        sub_state: Some(sub_state),
+        age_seconds: 3.0,
+        sends: 1,
+        error: Some("no".to_owned()),
+        fee_limit: None,
+        attempts: 1,
+        newest: Some(newest),
+    };
+    HeadFacts { nonce: 5, hold: None, tx: Some(tx) }
+}
+
+fn held(status: HoldStatus) -> HeadFacts {
+    let hold = HoldFacts { hold_id: HoldId::fresh(), status, tx_hash: None };
+    HeadFacts { nonce: 5, hold: Some(hold), tx: None }
+}
+
+/// What is found, the worst first, and what is proposed for it.
+fn found(facts: LaneFacts) -> Vec<(String, Option<String>)> {
+    let diagnosis = diagnose(facts);
+    let pair = |finding: &Finding| {
+        (finding.code.clone(), finding.remedy.as_ref().map(|remedy| remedy.kind.clone()))
+    };
+    diagnosis.findings.iter().map(pair).collect()
+}
+
+#[track_caller]
+fn finds(facts: LaneFacts, code: &str, remedy: Option<&str>) {
+    let found = found(facts);
+    let first = found.first().map(|(code, remedy)| (code.as_str(), remedy.as_deref()));
+    assert_eq!(first, Some((code, remedy)), "{found:?}");
+}
+
+#[test]
+fn a_lane_that_moves_is_healthy() {
+    let diagnosis = diagnose(facts());
+    assert!(diagnosis.healthy, "{diagnosis:?}");
+    assert_eq!(found(facts()), [("waits-for-a-block".to_owned(), None)]);
+    let idle = LaneFacts { chain_nonce: Some(9), head: None, queued: 0, ..facts() };
+    assert_eq!(found(idle), []);
+}
+
+#[test]
+fn whatever_stops_a_lane_has_a_name_and_a_remedy() {
+    let with = |head: HeadFacts| LaneFacts { head: Some(head), ..facts() };
+    finds(with(sent(SubState::Pending, 9)), "underpriced", Some("bump"));
+    finds(with(sent(SubState::InsufficientFunds, 20)), "insufficient-funds", Some("fund"));
+    finds(with(sent(SubState::Rejected, 20)), "rejected", Some("give-up"));
+    let dropped = vec![endpoint(Some(5), Some(false))];
+    finds(LaneFacts { endpoints: dropped, ..facts() }, "dropped", Some("resend"));
+    let silent = LaneFacts { endpoints: vec![endpoint(None, None)], chain_nonce: None, ..facts() };
+    finds(LaneFacts { head: None, ..silent }, "no-endpoint", Some("mend-endpoints"));
+    finds(
+        LaneFacts { chain_nonce: Some(12), head: None, ..facts() },
+        "outside-use",
+        Some("resume"),
+    );
+    let mut lost = sent(SubState::Pending, 20);
+    lost.tx.as_mut().unwrap().state = TxState::Confirmed;
+    finds(with(lost), "chain-reset", Some("resume"));
+    finds(with(HeadFacts { nonce: 5, hold: None, tx: None }), "gap", Some("fill"));
+    finds(with(held(HoldStatus::Suspect)), "suspect-hold", Some("attest"));
+    finds(with(held(HoldStatus::Consumed)), "silent-hold", Some("ask-the-caller"));
+    let paused = LaneFacts { paused: Some("key rotation".to_owned()), ..facts() };
+    finds(paused, "paused", Some("resume"));
+    let down = LaneFacts { signer_trouble: Some("refused".to_owned()), ..facts() };
+    finds(down, "signer-unavailable", Some("mend-signer"));
+    let mut nobody = facts();
+    nobody.holder.lease_seconds_left = 0.0;
+    finds(nobody, "no-holder", Some("start-a-node"));
+}
+
+#[test]
+fn a_limit_that_is_reached_is_a_persons_to_raise() {
+    let mut head = sent(SubState::Underpriced, 9);
+    head.tx.as_mut().unwrap().fee_limit = Some("9".to_owned());
+    finds(LaneFacts { head: Some(head), ..facts() }, "underpriced", Some("speed-up"));
+    let capped = LaneFacts { fee_limit: Some("10".to_owned()), ..facts() };
+    let capped = LaneFacts { head: Some(sent(SubState::Underpriced, 9)), ..capped };
+    finds(capped, "underpriced", Some("speed-up"));
+}
+
+#[test]
+fn nothing_is_attested_by_itself() {
+    let suspect = LaneFacts { head: Some(held(HoldStatus::Suspect)), ..facts() };
+    let diagnosis = diagnose(suspect);
+    let remedy = diagnosis.findings[0].remedy.clone().unwrap();
+    assert!(remedy.needs_attestation && !remedy.automatic, "{remedy:?}");
+}
+
+#[test]
+fn the_worst_comes_first_and_is_the_summary() {
+    let mut both = facts();
+    both.head = Some(sent(SubState::Pending, 9));
+    both.endpoints.push(endpoint(None, None));
+    let diagnosis = diagnose(both);
+    let severities: Vec<Severity> = diagnosis.findings.iter().map(|one| one.severity).collect();
+    assert!(severities.is_sorted(), "{severities:?}");
+    assert_eq!(diagnosis.summary, diagnosis.findings[0].words);
+    assert!(!diagnosis.healthy);
+}

@@ -1,0 +1,126 @@
+//! Everything there is to know about a lane at this moment.
+
+use serde::Serialize;
+use stile_chain::EndpointReport;
+use stile_domain::{
+    AttemptKind, B256, ChainId, Fees, HoldId, HoldStatus, Nonce, SubState, TxId, TxState,
+};
+
+/// A lane, its chain, and what stands between them.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LaneFacts {
+    /// The chain.
+    pub chain_id: ChainId,
+    /// The account, with EIP-55 checksum.
+    pub signer: String,
+    /// Who holds the lane, or held it last.
+    pub holder: HolderFacts,
+    /// Why it is paused.
+    pub paused: Option<String>,
+    /// The next fresh nonce.
+    pub next_nonce: Option<Nonce>,
+    /// The nonce that the chain waits for; `None` if no endpoint says.
+    pub chain_nonce: Option<Nonce>,
+    /// Transactions with a nonce that are not in a block.
+    pub in_flight: u64,
+    /// How many of them there may be.
+    pub max_in_flight: u64,
+    /// Transactions that wait for a nonce.
+    pub queued: u64,
+    /// Whether Stile has the key.
+    pub can_sign: bool,
+    /// Why the signer last gave no signature.
+    pub signer_trouble: Option<String>,
+    /// What the account has, in wei.
+    pub balance: Option<String>,
+    /// What the chain asks for a unit of gas, in wei: the base fee, or the usual price.
+    pub market_fee_per_gas: Option<String>,
+    /// The most that an attempt may offer on this chain, in wei.
+    pub fee_limit: Option<String>,
+    /// What is at the nonce that the chain waits for.
+    pub head: Option<HeadFacts>,
+    /// What each endpoint says, and whether it knows the newest attempt at the nonce that the chain
+    /// waits for.
+    pub endpoints: Vec<EndpointReport>,
+}
+
+/// Who holds a lane.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HolderFacts {
+    /// Its name.
+    pub node_id: String,
+    /// Where it is reached.
+    pub url: Option<String>,
+    /// Whether it is the node that was asked.
+    pub is_this_node: bool,
+    /// The lane's token.
+    pub fencing_token: u64,
+    /// How long its lease still runs; 0 once it has run out.
+    pub lease_seconds_left: f64,
+}
+
+/// What is at the nonce that the chain waits for.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeadFacts {
+    /// The nonce.
+    pub nonce: Nonce,
+    /// The caller who has it.
+    pub hold: Option<HoldFacts>,
+    /// The transaction that has it.
+    pub tx: Option<TxFacts>,
+}
+
+/// A nonce in the hands of a caller.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldFacts {
+    /// The hold.
+    pub hold_id: HoldId,
+    /// How it stands.
+    pub status: HoldStatus,
+    /// What its caller says it sent.
+    pub tx_hash: Option<B256>,
+}
+
+/// The transaction that the lane waits for.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TxFacts {
+    /// Which one.
+    pub tx_id: TxId,
+    /// Where it stands.
+    pub state: TxState,
+    /// What there is to say about it.
+    pub sub_state: Option<SubState>,
+    /// Seconds since it was handed over.
+    pub age_seconds: f64,
+    /// How often it was sent.
+    pub sends: u32,
+    /// What is wrong with it.
+    pub error: Option<String>,
+    /// The most that its caller allows an attempt to offer, in wei.
+    pub fee_limit: Option<String>,
+    /// How many attempts it has.
+    pub attempts: usize,
+    /// The newest of them.
+    pub newest: Option<AttemptFacts>,
+}
+
+/// The newest attempt of a transaction.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptFacts {
+    /// What it is for.
+    pub kind: AttemptKind,
+    /// Its hash.
+    pub tx_hash: B256,
+    /// What it offers.
+    pub fees: Fees,
+    /// What it may cost at most, in wei.
+    pub cost: Option<String>,
+    /// What each endpoint said to it last.
+    pub said: Option<serde_json::Value>,
+}

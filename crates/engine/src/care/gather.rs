@@ -1,0 +1,119 @@
+//! Where the facts come from.
+
+use std::sync::Arc;
+
+use stile_domain::{FeeQuote, Lane, Nonce, Timestamp};
+use stile_store::{Attempt, LedgerOwner, OpenTx};
+
+use super::CareError;
+use super::facts::{AttemptFacts, HeadFacts, HoldFacts, HolderFacts, LaneFacts, TxFacts};
+use crate::core::Core;
+use crate::tx::{bind, replace};
+
+pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, CareError> {
+    // The counts come before the cursor: a count above it is then no accident of timing.
+    let track = core.tracks.get(lane.chain);
+    let first = match track {
+        Some(track) => track.pool.report(lane.signer, None).await,
+        None => Vec::new(),
+    };
+    let latest = usual(first.iter().filter_map(|said| said.latest).collect());
+    let view = core.store.lanes(&[lane]).await?.pop().flatten().ok_or(CareError::NotStarted)?;
+    let head = match latest {
+        Some(latest) if view.next_nonce.is_some_and(|cursor| latest < cursor) => {
+            Some(head(core, lane, latest).await?)
+        }
+        _ => None,
+    };
+    let newest = head.as_ref().and_then(|head| head.tx.as_ref()?.newest.as_ref());
+    let told = head.as_ref().and_then(|head| head.hold.as_ref()?.tx_hash);
+    let endpoints = match (track, newest.map(|newest| newest.tx_hash).or(told)) {
+        (Some(track), Some(hash)) => track.pool.report(lane.signer, Some(hash)).await,
+        _ => first,
+    };
+    let (mut balance, mut market) = (None, None);
+    if let Some(track) = track {
+        let balances = track.pool.balances(&[lane.signer]).await.ok();
+        balance = balances.and_then(|balances| balances.first().map(ToString::to_string));
+        market = match track.quote(bind::fresh_quote()) {
+            Some(quote) => Some(quote),
+            None => track.pool.fee_quote().await.ok(),
+        };
+    }
+    let limit = core.settings.tx.fee_limit(lane.chain);
+    Ok(LaneFacts {
+        chain_id: lane.chain,
+        signer: lane.signer.to_string(),
+        holder: HolderFacts {
+            is_this_node: core.is_ours(&view.owner),
+            node_id: view.owner.node.0,
+            url: view.owner.url,
+            fencing_token: view.owner.token.get(),
+            lease_seconds_left: view.owner.remaining.as_secs_f64(),
+        },
+        paused: view.paused,
+        next_nonce: view.next_nonce,
+        chain_nonce: latest,
+        in_flight: view.in_flight,
+        max_in_flight: core.settings.tx.max_in_flight as u64,
+        queued: view.queued,
+        can_sign: core.signers.contains_key(&lane.signer),
+        signer_trouble: core.signing.trouble(lane.signer),
+        balance,
+        market_fee_per_gas: market.map(|market| match market {
+            FeeQuote::Market { base_fee, .. } => base_fee.to_string(),
+            FeeQuote::Legacy { gas_price } => gas_price.to_string(),
+        }),
+        fee_limit: (limit < u128::MAX).then(|| limit.to_string()),
+        head,
+        endpoints,
+    })
+}
+
+/// What most endpoints say; the higher one of two.
+fn usual(mut counts: Vec<Nonce>) -> Option<Nonce> {
+    counts.sort_unstable();
+    counts.get(counts.len() / 2).copied()
+}
+
+async fn head(core: &Core, lane: Lane, nonce: Nonce) -> Result<HeadFacts, CareError> {
+    let owner = core.store.nonce_owners(lane, nonce, 1).await?.into_iter().next();
+    let nobody = HeadFacts { nonce, hold: None, tx: None };
+    Ok(match owner.filter(|owner| owner.nonce == nonce).map(|owner| owner.owner) {
+        None => nobody,
+        Some(LedgerOwner::Hold(hold)) => {
+            let facts = HoldFacts { hold_id: hold.id, status: hold.status, tx_hash: hold.tx_hash };
+            HeadFacts { hold: Some(facts), ..nobody }
+        }
+        Some(LedgerOwner::Tx(id, _)) => {
+            let tx = core.store.with_attempts(&[id]).await?.pop();
+            let attempts = core.store.attempts(id).await?;
+            HeadFacts { tx: tx.map(|open| tx_facts(&open, attempts)), ..nobody }
+        }
+    })
+}
+
+fn tx_facts(open: &OpenTx, mut attempts: Vec<Attempt>) -> TxFacts {
+    let tx = &open.tx;
+    let count = attempts.len();
+    let newest = attempts.pop().map(|newest| AttemptFacts {
+        kind: newest.kind,
+        tx_hash: newest.hash,
+        fees: newest.fees,
+        cost: replace::cost(&newest.raw).map(|cost| cost.to_string()),
+        said: newest.said,
+    });
+    let limit = tx.payload.fee_limit.or(tx.payload.stated_price());
+    TxFacts {
+        tx_id: tx.id,
+        state: tx.standing.state,
+        sub_state: tx.standing.sub_state,
+        // For people; nothing is decided by it.
+        age_seconds: Timestamp::now().duration_since(tx.created_at).as_secs_f64().max(0.0),
+        sends: tx.sends,
+        error: tx.error.clone(),
+        fee_limit: limit.map(|limit| limit.to_string()),
+        attempts: count,
+        newest,
+    }
+}

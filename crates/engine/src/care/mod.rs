@@ -1,0 +1,106 @@
+//! Why a lane does not move, and mending it.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `facts` | everything there is to know about a lane at this moment |
+//! | `gather` | where the facts come from |
+//! | `diagnose` | from facts to plain words: pure |
+//! | `repair` | carrying out what the words propose |
+//! | `resume` | ending a pause, with the lane in step with its chain again |
+//!
+//! Any node can be asked. What only the lane's holder can do is done by the holder; asked on
+//! another node, the answer names it.
+
+mod diagnose;
+mod facts;
+mod gather;
+mod repair;
+mod resume;
+
+use std::sync::Arc;
+
+use stile_domain::{Lane, Nonce};
+use stile_store::{LaneEvent, StoreError, StreamPosition};
+
+pub use self::diagnose::{Diagnosis, Finding, Remedy, Severity};
+pub use self::facts::{AttemptFacts, HeadFacts, HoldFacts, HolderFacts, LaneFacts, TxFacts};
+pub use self::repair::{Repair, RepairStep};
+pub use self::resume::Resumption;
+use crate::core::Core;
+use crate::reconcile::{self, Mismatch};
+
+/// Looks after lanes, for people.
+#[derive(Debug, Clone)]
+pub struct LaneCare {
+    core: Arc<Core>,
+}
+
+/// Why nothing can be said or done about a lane.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CareError {
+    /// Nobody ever asked for one of its nonces.
+    #[error("no nonce of this signer was ever asked for")]
+    NotStarted,
+    /// No endpoint of the chain answers, so there is nothing to compare with.
+    #[error("no endpoint of the chain answers")]
+    ChainSilent,
+    /// The store does not say.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl LaneCare {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+
+    /// Why a lane does not move, in plain words, with what to do about it.
+    pub async fn doctor(&self, lane: Lane) -> Result<Diagnosis, CareError> {
+        Ok(diagnose::diagnose(gather::gather(&self.core, lane).await?))
+    }
+
+    /// The plan to mend a lane, and with `apply` its result. Nonces in `attest` are those of silent
+    /// callers of which a person says that they were never sent.
+    pub async fn repair(
+        &self,
+        lane: Lane,
+        apply: bool,
+        attest: &[Nonce],
+    ) -> Result<Repair, CareError> {
+        repair::repair(&self.core, lane, apply, attest).await
+    }
+
+    /// Ends a pause, with the lane in step with its chain again. With `dry_run` only what would be
+    /// done is told.
+    pub async fn resume(&self, lane: Lane, dry_run: bool) -> Result<Resumption, CareError> {
+        resume::resume(&self.core, lane, dry_run).await
+    }
+
+    /// Compares a lane with its chain now.
+    pub async fn reconcile(&self, lane: Lane) -> Result<Vec<Mismatch>, CareError> {
+        let Some(track) = self.core.tracks.get(lane.chain) else {
+            return Err(CareError::ChainSilent);
+        };
+        let compared =
+            reconcile::compare(&self.core, track, &[lane]).await.ok_or(CareError::ChainSilent)?;
+        if compared.is_empty() {
+            return Err(CareError::NotStarted);
+        }
+        let found: Vec<Mismatch> =
+            compared.iter().filter_map(|comparison| comparison.mismatch()).collect();
+        for mismatch in &found {
+            crate::metrics::mismatch(mismatch.kind);
+        }
+        Ok(found)
+    }
+
+    /// A lane's history, newest first.
+    pub async fn history(
+        &self,
+        lane: Lane,
+        before: Option<StreamPosition>,
+        limit: u32,
+    ) -> Result<Vec<LaneEvent>, CareError> {
+        Ok(self.core.store.lane_history(lane, before, limit).await?)
+    }
+}

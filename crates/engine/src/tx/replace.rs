@@ -1,0 +1,309 @@
+//! New attempts in place of old ones.
+//!
+//! A replacement has its transaction's nonce and is signed, written, and only then sent, like the
+//! first attempt. All attempts are followed; whichever is mined decides. A transaction has one
+//! replacement under way at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use stile_chain::UnsignedTx;
+use stile_domain::{
+    AttemptKind, Bytes, FeeLimitReached, FeeQuote, Fees, Lane, Nonce, Obstacle, Payload, Step,
+    SubState, TxId, U256, gas_limit_for,
+};
+use stile_store::{NewAttempt, OpenAttempt, Set, TxChange, Wish, WishEnd};
+use tracing::{info, warn};
+
+use crate::core::Core;
+use crate::metrics;
+use crate::tx::bind;
+use crate::tx::book::Open;
+use crate::tx::sign;
+use crate::tx::track::Track;
+
+/// How soon a replacement is tried again that could not be signed.
+const SIGN_AGAIN: Duration = Duration::from_secs(2);
+
+/// The least time between two attempts of one transaction that nobody asked for.
+const AT_MOST_EVERY: Duration = Duration::from_secs(2);
+
+/// How many times what the chain asks for an attempt may offer that nobody asked for.
+const TIMES_THE_MARKET: u128 = 10;
+
+/// How soon it is looked again whether a higher offer is possible or needed, where no time is set.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Why a new attempt is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Chain nodes want a higher fee.
+    Underpriced,
+    /// It has not been mined for long.
+    NotMined,
+    /// Its caller wants it sooner, at these fees or at what the policy says.
+    SpeedUp(Option<Fees>),
+    /// Its caller withdraws it.
+    Cancel,
+    /// Chain nodes refuse it for good.
+    GiveUp,
+}
+
+impl Cause {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Underpriced => "underpriced",
+            Self::NotMined => "not-mined",
+            Self::SpeedUp(_) => "speed-up",
+            Self::Cancel => "cancel",
+            Self::GiveUp => "give-up",
+        }
+    }
+
+    /// Whether a caller wants it, and so has the last word about what it may cost.
+    fn is_wish(self) -> bool {
+        matches!(self, Self::SpeedUp(_) | Self::Cancel)
+    }
+
+    /// The wish that is seen to.
+    fn granted(self) -> WishEnd {
+        match self {
+            Self::SpeedUp(fees) => WishEnd::Granted(Wish::SpeedUp(fees)),
+            Self::Cancel => WishEnd::Granted(Wish::Cancel),
+            Self::Underpriced | Self::NotMined | Self::GiveUp => WishEnd::Keep,
+        }
+    }
+
+    fn step(self) -> Step {
+        match self {
+            Self::Underpriced | Self::NotMined | Self::SpeedUp(_) => Step::Bumped,
+            Self::Cancel => Step::CancelRequested,
+            Self::GiveUp => Step::GivenUp,
+        }
+    }
+
+    /// What the attempt is for, in place of one of this kind: one that does nothing is never
+    /// replaced by one that does something again.
+    fn kind(self, before: AttemptKind) -> AttemptKind {
+        match (self, before) {
+            (_, AttemptKind::Cancel | AttemptKind::GiveUp) => before,
+            (Self::Cancel, _) => AttemptKind::Cancel,
+            (Self::GiveUp, _) => AttemptKind::GiveUp,
+            _ => AttemptKind::Bump,
+        }
+    }
+}
+
+/// Sees to it that a transaction gets a new attempt, unless one is under way.
+pub(crate) fn replace(core: &Arc<Core>, track: &Arc<Track>, id: TxId, cause: Cause) {
+    let Some((tx, kind)) = plan(core, track, id, cause) else { return };
+    let (core, track) = (Arc::clone(core), Arc::clone(track));
+    core.producers.clone().spawn(async move { sign(&core, &track, id, cause, tx, kind).await });
+}
+
+/// Decides what is to be signed, and takes note that it is.
+fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(UnsignedTx, AttemptKind)> {
+    let quote = track.quote(bind::fresh_quote());
+    let mut book = track.book();
+    let open = book.get_mut(id).filter(|open| open.is_unmined() && !open.replacing)?;
+    if let Some(last) = open.replaced.filter(|_| !cause.is_wish())
+        && last.elapsed() < AT_MOST_EVERY
+    {
+        open.next_bump = Some(last + AT_MOST_EVERY);
+        return None;
+    }
+    let newest = open.newest()?.clone();
+    let kind = cause.kind(newest.kind);
+    if cause == Cause::Cancel && newest.kind.successor().is_some() {
+        // Withdrawn or given up already.
+        let change = TxChange { wish: cause.granted(), ..unchanged(open) };
+        core.recorder.write(open.lane, Some(change));
+        return None;
+    }
+    let Some(before) = UnsignedTx::of(&newest.raw) else {
+        warn!(txId = %id, "the stored bytes of an attempt cannot be read");
+        return None;
+    };
+    let limit = limit(core, open, cause, quote.as_ref());
+    let fees = match cause {
+        Cause::SpeedUp(Some(fees)) => Ok(fees),
+        _ => core.settings.tx.fees.next(&before.fees, quote.as_ref(), limit),
+    };
+    match fees {
+        Ok(fees) => {
+            open.replacing = true;
+            let same = UnsignedTx { fees, ..before };
+            let tx = match kind {
+                AttemptKind::Cancel | AttemptKind::GiveUp => same.nothing(open.lane.signer, fees),
+                AttemptKind::Send | AttemptKind::Bump => same,
+            };
+            Some((tx, kind))
+        }
+        Err(reached) => {
+            let lane = open.lane;
+            let change = limit_reached(core, &mut book, id, cause, reached);
+            core.recorder.write(lane, change);
+            None
+        }
+    }
+}
+
+/// The most that an attempt may offer. What nobody asks for stays within what the caller allows,
+/// and does not run away from the market.
+fn limit(core: &Core, open: &Open, cause: Cause, quote: Option<&FeeQuote>) -> u128 {
+    let on_chain = core.settings.tx.fee_limit(open.lane.chain);
+    if cause.is_wish() {
+        return on_chain;
+    }
+    let market = quote.map(|quote| Fees::first(&Payload::default(), quote).most());
+    let sane = market.map_or(on_chain, |market| market.saturating_mul(TIMES_THE_MARKET));
+    let own = open.fee_limit.filter(|_| cause != Cause::GiveUp).unwrap_or(on_chain);
+    on_chain.min(sane).min(own)
+}
+
+/// It costs more than is allowed: said once, and looked at again later.
+fn limit_reached(
+    core: &Core,
+    book: &mut crate::tx::book::Book,
+    id: TxId,
+    cause: Cause,
+    reached: FeeLimitReached,
+) -> Option<TxChange> {
+    let open = book.get_mut(id)?;
+    let again = core.settings.tx.bump_after.unwrap_or(LOOK_AGAIN);
+    open.next_bump = Some(Instant::now() + again);
+    // Chain nodes may have called it underpriced before: that is known then, and this is not.
+    let known = open.standing.sub_state == Some(SubState::Underpriced);
+    if !std::mem::replace(&mut open.limit_told, true) || cause.is_wish() {
+        metrics::fee_limit_reached();
+        warn!(txId = %id, signer = %open.lane.signer, nonce = open.nonce, cause = cause.name(), %reached,
+              "no new attempt");
+    }
+    let mut change = if known {
+        unchanged(open)
+    } else {
+        let data = json!({
+            "cause": cause.name(),
+            "wantedFeePerGas": reached.wanted.to_string(),
+            "feeLimit": reached.limit.to_string(),
+        });
+        book.step(id, Step::HeldUp(Obstacle::Underpriced), data)?
+    };
+    change.error = Set::To(reached.to_string());
+    change.wish = cause.granted();
+    Some(change)
+}
+
+fn unchanged(open: &Open) -> TxChange {
+    TxChange::new(open.id, open.events, open.standing)
+}
+
+async fn sign(
+    core: &Arc<Core>,
+    track: &Arc<Track>,
+    id: TxId,
+    cause: Cause,
+    tx: UnsignedTx,
+    kind: AttemptKind,
+) {
+    let lane = {
+        let book = track.book();
+        let Some(open) = book.get(id) else { return };
+        open.lane
+    };
+    let gas_limit = match kind.successor() {
+        Some(_) => gas_for_nothing(track, lane).await.unwrap_or(tx.gas_limit),
+        None => tx.gas_limit,
+    };
+    let tx = UnsignedTx { gas_limit, ..tx };
+    let signed = match core.signers.get(&lane.signer) {
+        Some(signer) => sign::sign_one(signer, &tx, kind).await,
+        None => return,
+    };
+    core.signing.note(lane.signer, signed.as_ref().err());
+    let mut book = track.book();
+    match signed {
+        Ok(attempt) => {
+            let change = decided(core, &mut book, id, cause, attempt);
+            core.recorder.write(lane, change);
+        }
+        Err(error) => {
+            metrics::sign_failed();
+            warn!(txId = %id, signer = %lane.signer, %error, "a new attempt could not be signed; tried again");
+            if let Some(open) = book.get_mut(id) {
+                open.replacing = false;
+                open.next_bump = Some(Instant::now() + SIGN_AGAIN);
+            }
+        }
+    }
+}
+
+/// What an empty transaction needs, which is not the same on all chains.
+async fn gas_for_nothing(track: &Track, lane: Lane) -> Option<u64> {
+    let nothing = Payload { to: Some(lane.signer), ..Payload::default() };
+    track.pool.estimate_gas(lane.signer, &nothing).await.ok().map(gas_limit_for)
+}
+
+/// The change that writes the new attempt, if it is wanted still. It is sent once it is written.
+fn decided(
+    core: &Core,
+    book: &mut crate::tx::book::Book,
+    id: TxId,
+    cause: Cause,
+    attempt: NewAttempt,
+) -> Option<TxChange> {
+    let open = book.get_mut(id)?;
+    if !open.is_unmined() {
+        open.replacing = false;
+        return None;
+    }
+    let now = Instant::now();
+    open.next_bump = core.settings.tx.bump_after.map(|after| now + after);
+    open.replaced = Some(now);
+    open.rejections = 0;
+    open.refusals = 0;
+    open.limit_told = false;
+    let (lane, nonce): (Lane, Nonce) = (open.lane, open.nonce);
+    let mut data = json!(attempt.fees);
+    data["cause"] = cause.name().into();
+    data["txHash"] = attempt.hash.to_string().into();
+    data["attempt"] = (open.attempts.len() + 1).into();
+    metrics::replaced(cause.name());
+    info!(txId = %id, signer = %lane.signer, chain = %lane.chain, nonce, cause = cause.name(),
+          txHash = %attempt.hash, fees = ?attempt.fees, "new attempt");
+    let mut change = book.step(id, cause.step(), data)?;
+    change.attempt = Some(attempt);
+    change.wish = cause.granted();
+    change.error = if cause == Cause::GiveUp { Set::Keep } else { Set::Clear };
+    Some(change)
+}
+
+/// New attempts that have just been written are sent.
+pub(crate) fn written(core: &Core, lane: Lane, changes: &[(TxId, NewAttempt)]) {
+    let Some(track) = core.tracks.get(lane.chain) else { return };
+    {
+        let mut book = track.book();
+        for (id, attempt) in changes {
+            book.add_attempt(*id, bind::written(attempt));
+        }
+    }
+    core.submit(track, changes.iter().map(|(id, _)| *id));
+}
+
+/// What an attempt may cost at most: what it carries, and all of its gas at its highest price.
+pub(crate) fn cost(raw: &Bytes) -> Option<U256> {
+    let tx = UnsignedTx::of(raw)?;
+    let gas = U256::from(tx.gas_limit).saturating_mul(U256::from(tx.fees.most()));
+    Some(gas.saturating_add(tx.value))
+}
+
+/// What an attempt carries, in wei.
+pub(crate) fn value_of(raw: &Bytes) -> Option<f64> {
+    UnsignedTx::of(raw).map(|tx| f64::from(tx.value))
+}
+
+/// The fees that an attempt offers.
+pub(crate) fn fees_of(attempt: &OpenAttempt) -> Option<Fees> {
+    UnsignedTx::of(&attempt.raw).map(|tx| tx.fees)
+}
