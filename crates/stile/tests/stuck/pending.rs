@@ -45,6 +45,10 @@ async fn hole_13_what_cannot_be_pending_is_not_believed(backend: Backend) {
         for nonce in 0..MINED {
             before.push((signer.clone(), nonce, anvil.send_transfer(signer, Some(nonce)).await));
         }
+        eventually("what the outsider sent to be mined", async || {
+            (anvil.nonce(signer, "latest").await == MINED).then_some(())
+        })
+        .await;
         lie(&proxy, signer, told);
     }
     anvil.set_automine(false).await;
