@@ -40,7 +40,9 @@ pub(crate) fn again(core: &Arc<Core>, lane: Lane) {
 /// Forgets a lane that is somebody else's.
 pub(crate) fn give_up(core: &Core, lane: Lane) {
     if let Some(track) = core.tracks.get(lane.chain) {
-        track.book().drop_lane(lane);
+        let mut book = track.book();
+        book.drop_lane(lane);
+        core.recorder.forget(lane);
     }
 }
 
@@ -48,6 +50,7 @@ pub(crate) fn give_up(core: &Core, lane: Lane) {
 fn read<'a>(core: &'a Arc<Core>, lanes: &'a [Lane]) -> BoxFuture<'a, ()> {
     async move {
         let mut pause = Duration::from_millis(200);
+        let mut began = Instant::now();
         let open = loop {
             match core.store.open_txs(lanes).await {
                 Ok(open) => break open,
@@ -59,10 +62,11 @@ fn read<'a>(core: &'a Arc<Core>, lanes: &'a [Lane]) -> BoxFuture<'a, ()> {
                         () = tokio::time::sleep(pause) => {}
                     }
                     pause = (pause * 2).min(Duration::from_secs(5));
+                    began = Instant::now();
                 }
             }
         };
-        take_in(core, open);
+        take_in(core, open, began);
         for lane in lanes {
             let Some(track) = core.tracks.get(lane.chain) else { continue };
             track.adopted().push(*lane);
@@ -73,7 +77,7 @@ fn read<'a>(core: &'a Arc<Core>, lanes: &'a [Lane]) -> BoxFuture<'a, ()> {
     .boxed()
 }
 
-fn take_in(core: &Arc<Core>, open: Vec<OpenTx>) {
+fn take_in(core: &Arc<Core>, open: Vec<OpenTx>, began: Instant) {
     let now = Instant::now();
     if !open.is_empty() {
         info!(node = %core.holder.node, count = open.len(), "open transactions taken up");
@@ -83,8 +87,10 @@ fn take_in(core: &Arc<Core>, open: Vec<OpenTx>) {
         let (lane, id) = (tx.tx.lane, tx.tx.id);
         let Some(track) = core.tracks.get(lane.chain) else { continue };
         let mut book = track.book();
-        // Whoever is working the lane at this very moment knows more.
-        if book.get(id).is_some() || core.lanes.slot(lane).claim().is_none() {
+        // Whoever is working the lane at this very moment knows more, also of those that were done
+        // with since this was read.
+        let known = book.get(id).is_some() || book.closed_since(id, began);
+        if known || core.lanes.slot(lane).claim().is_none() {
             continue;
         }
         let Some(open) = Open::read(tx, now) else { continue };

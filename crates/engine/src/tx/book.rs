@@ -5,7 +5,7 @@
 //! the store sees changes in the order in which they were decided.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stile_chain::SendClass;
 use stile_domain::{
@@ -141,12 +141,20 @@ fn own_limit(payload: &Payload) -> Option<u128> {
     payload.fee_limit.or(payload.stated_price())
 }
 
+/// For how long it is remembered that one was done with: longer than anybody takes to read a lane.
+const CLOSED_FOR: Duration = Duration::from_secs(60);
+
+/// How many are remembered before the old ones are forgotten.
+const CLOSED_KEPT: usize = 10_000;
+
 /// All of them, on one chain.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     txs: HashMap<TxId, Open>,
     by_hash: HashMap<B256, TxId>,
     unmined: HashMap<Lane, BTreeMap<Nonce, TxId>>,
+    /// When transactions were last done with: somebody may still be about to put in an older copy.
+    closed: HashMap<TxId, Instant>,
     /// What the transactions of a lane have cost lately, in wei.
     costs: HashMap<Lane, f64>,
 }
@@ -187,6 +195,21 @@ impl Book {
                 self.unmined.remove(&lane);
             }
         }
+    }
+
+    /// Takes out one that is done.
+    pub(crate) fn close(&mut self, id: TxId) {
+        let now = Instant::now();
+        if self.closed.len() >= CLOSED_KEPT {
+            self.closed.retain(|_, at| now.duration_since(*at) < CLOSED_FOR);
+        }
+        self.closed.insert(id, now);
+        self.remove(id);
+    }
+
+    /// Whether one was done with after this moment.
+    pub(crate) fn closed_since(&self, id: TxId, moment: Instant) -> bool {
+        self.closed.get(&id).is_some_and(|at| *at >= moment)
     }
 
     /// Drops everything of a lane: it is somebody else's now, or is about to be read again.
@@ -312,5 +335,22 @@ impl Book {
             _ => {}
         }
         Some(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn an_older_copy_of_one_that_is_done_is_told_from_a_newer() {
+        let (mut book, id) = (Book::default(), TxId(Uuid::nil()));
+        let read_before = Instant::now();
+        book.close(id);
+        assert!(book.closed_since(id, read_before));
+        let read_after = Instant::now() + Duration::from_millis(1);
+        assert!(!book.closed_since(id, read_after));
     }
 }

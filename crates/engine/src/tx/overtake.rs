@@ -136,5 +136,5 @@ pub(crate) fn settled(
     info!(txId = %id, signer = %lane.signer, chain = %lane.chain, nonce, by = %rival.by,
           successor = successor.map(|tx| tx.id.to_string()), "failed: its nonce is final with another transaction");
     core.recorder.write(lane, change);
-    book.remove(id);
+    book.close(id);
 }

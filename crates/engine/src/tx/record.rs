@@ -5,9 +5,9 @@
 //! changes are somebody else's to make; if the store does not find what the book said, the lane is
 //! read again.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stile_domain::{Lane, TxId};
@@ -34,16 +34,23 @@ const BEHIND: usize = 5000;
 /// Where decided changes go.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    sender: UnboundedSender<(Lane, TxChange)>,
+    sender: UnboundedSender<Decided>,
     waiting: AtomicUsize,
+    /// How often each lane was forgotten. What was decided before that was decided on a memory that
+    /// turned out to be wrong, or is somebody else's to decide.
+    forgotten: Mutex<HashMap<Lane, u64>>,
 }
 
-pub(crate) type Inbox = UnboundedReceiver<(Lane, TxChange)>;
+/// A change, and how often its lane had been forgotten when it was decided.
+type Decided = (Lane, u64, TxChange);
+
+pub(crate) type Inbox = UnboundedReceiver<Decided>;
 
 impl Recorder {
     pub(crate) fn new() -> (Self, Inbox) {
         let (sender, inbox) = unbounded_channel();
-        (Self { sender, waiting: AtomicUsize::new(0) }, inbox)
+        let forgotten = Mutex::default();
+        (Self { sender, waiting: AtomicUsize::new(0), forgotten }, inbox)
     }
 
     /// Hands over a change. To be called under the book's lock, in which it was decided.
@@ -51,8 +58,22 @@ impl Recorder {
         if let Some(change) = change {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             // The inbox only closes when the process ends.
-            let _ = self.sender.send((lane, change));
+            let _ = self.sender.send((lane, self.times_forgotten(lane), change));
         }
+    }
+
+    /// A lane's transactions are dropped from the book: what was decided about them and is not
+    /// written yet is dropped too. To be called under the book's lock.
+    pub(crate) fn forget(&self, lane: Lane) {
+        *self.forgotten().entry(lane).or_default() += 1;
+    }
+
+    fn times_forgotten(&self, lane: Lane) -> u64 {
+        self.forgotten().get(&lane).copied().unwrap_or_default()
+    }
+
+    fn forgotten(&self) -> MutexGuard<'_, HashMap<Lane, u64>> {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether more is decided than can be written at the moment.
@@ -69,7 +90,7 @@ impl Recorder {
 
 /// Runs until the node stops and nobody is left who decides anything.
 pub(crate) async fn run(core: Arc<Core>, mut inbox: Inbox) {
-    let mut waiting: VecDeque<(Lane, TxChange)> = VecDeque::new();
+    let mut waiting: VecDeque<Decided> = VecDeque::new();
     let ended = core.producers.wait();
     tokio::pin!(ended);
     let mut ending = false;
@@ -89,10 +110,11 @@ pub(crate) async fn run(core: Arc<Core>, mut inbox: Inbox) {
                 continue;
             }
         }
+        let before = waiting.len();
+        waiting.retain(|(lane, times, _)| core.recorder.times_forgotten(*lane) == *times);
         let batch = next_batch(&mut waiting);
-        let count = batch.values().map(Vec::len).sum();
         write(&core, batch).await;
-        if core.recorder.done(count) {
+        if core.recorder.done(before - waiting.len()) {
             wake_all(&core);
         }
     }
@@ -110,15 +132,15 @@ fn wake_all(core: &Arc<Core>) {
 type Batch = BTreeMap<Lane, Vec<TxChange>>;
 
 /// As much as goes into one commit: no transaction twice, and nothing overtakes.
-fn next_batch(waiting: &mut VecDeque<(Lane, TxChange)>) -> Batch {
+fn next_batch(waiting: &mut VecDeque<Decided>) -> Batch {
     let mut seen: HashSet<TxId> = HashSet::new();
     let mut batch = Batch::new();
     let mut later = VecDeque::new();
-    for (lane, change) in waiting.drain(..) {
+    for (lane, times, change) in waiting.drain(..) {
         if seen.insert(change.tx) {
             batch.entry(lane).or_default().push(change);
         } else {
-            later.push_back((lane, change));
+            later.push_back((lane, times, change));
         }
     }
     *waiting = later;
@@ -264,7 +286,7 @@ mod tests {
     fn changes_of_one_transaction_keep_their_order_over_commits() {
         let lane = Lane::new(ChainId::new(1).unwrap(), Address::ZERO);
         let (a, b) = (TxId(Uuid::new_v4()), TxId(Uuid::new_v4()));
-        let change = |tx, events| (lane, TxChange::new(tx, events, Standing::CREATED));
+        let change = |tx, events| (lane, 0, TxChange::new(tx, events, Standing::CREATED));
         let mut waiting: VecDeque<_> =
             [change(a, 1), change(b, 1), change(a, 2), change(a, 3)].into();
         let mut seen = Vec::new();

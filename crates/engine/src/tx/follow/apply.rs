@@ -164,6 +164,6 @@ pub(super) fn forked(core: &Core, book: &mut Book, window: &HeaderWindow, heads:
     }
     core.recorder.write(lane, change);
     if book.get(id).is_some_and(|open| open.standing.state == TxState::Confirmed) {
-        book.remove(id);
+        book.close(id);
     }
 }

@@ -80,7 +80,7 @@ pub(super) async fn conclude(
             }
             debug!(txId = %id, signer = %lane.signer, block = height, "confirmed");
             core.recorder.write(lane, change);
-            book.remove(id);
+            book.close(id);
         }
     }
     core.submit(track, again);
