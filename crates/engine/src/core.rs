@@ -90,9 +90,13 @@ impl Core {
         Ok(answers)
     }
 
-    /// Takes note of a lane that is ours.
+    /// Takes note of a lane that is ours. If somebody else held it in between, what is remembered of
+    /// it is forgotten first, before anything can be written under the new claim.
     pub(crate) fn remember(&self, slot: &Slot, held: &HeldLane, until: Instant) {
         let claim = held.claim;
+        if held.takeover == Takeover::Taken {
+            tx::give_up(self, slot.lane());
+        }
         slot.trust(claim, until);
         let (signer, chain, node) = (slot.lane().signer, slot.lane().chain, &self.holder.node);
         let (token, expires_at) = (claim.token().get(), held.expires_at);

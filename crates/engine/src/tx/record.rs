@@ -68,6 +68,11 @@ impl Recorder {
         *self.forgotten().entry(lane).or_default() += 1;
     }
 
+    /// Whether what was decided when a lane had been forgotten so often still counts.
+    fn is_remembered(&self, lane: Lane, times: u64) -> bool {
+        self.times_forgotten(lane) == times
+    }
+
     fn times_forgotten(&self, lane: Lane) -> u64 {
         self.forgotten().get(&lane).copied().unwrap_or_default()
     }
@@ -111,7 +116,7 @@ pub(crate) async fn run(core: Arc<Core>, mut inbox: Inbox) {
             }
         }
         let before = waiting.len();
-        waiting.retain(|(lane, times, _)| core.recorder.times_forgotten(*lane) == *times);
+        waiting.retain(|(lane, times, _)| core.recorder.is_remembered(*lane, *times));
         let batch = next_batch(&mut waiting);
         write(&core, batch).await;
         if core.recorder.done(before - waiting.len()) {
@@ -129,7 +134,8 @@ fn wake_all(core: &Arc<Core>) {
     }
 }
 
-type Batch = BTreeMap<Lane, Vec<TxChange>>;
+/// What goes into one commit, by lane, and how often the lane had been forgotten when it was decided.
+type Batch = BTreeMap<Lane, (u64, Vec<TxChange>)>;
 
 /// As much as goes into one commit: no transaction twice, and nothing overtakes.
 fn next_batch(waiting: &mut VecDeque<Decided>) -> Batch {
@@ -138,7 +144,7 @@ fn next_batch(waiting: &mut VecDeque<Decided>) -> Batch {
     let mut later = VecDeque::new();
     for (lane, times, change) in waiting.drain(..) {
         if seen.insert(change.tx) {
-            batch.entry(lane).or_default().push(change);
+            batch.entry(lane).or_insert((times, Vec::new())).1.push(change);
         } else {
             later.push_back((lane, times, change));
         }
@@ -191,11 +197,13 @@ async fn write(core: &Arc<Core>, mut batch: Batch) {
     }
 }
 
-/// The batch's lanes that are ours, with their claims; the others are dropped from it.
+/// The batch's lanes that are ours and remembered, with their claims; the others are dropped from it.
 fn claimed(core: &Arc<Core>, batch: &mut Batch) -> (Vec<Lane>, Vec<LaneChanges>) {
     let mut lanes = Vec::with_capacity(batch.len());
     let mut changes = Vec::with_capacity(batch.len());
-    batch.retain(|lane, part| match core.lanes.slot(*lane).claim() {
+    // The claim is read first: a lane is forgotten before it is trusted under a new one.
+    batch.retain(|lane, (times, part)| match core.lanes.slot(*lane).claim() {
+        Some(_) if !core.recorder.is_remembered(*lane, *times) => false,
         Some(claim) => {
             lanes.push(*lane);
             changes.push(LaneChanges { claim, changes: part.clone() });
@@ -293,7 +301,7 @@ mod tests {
         while !waiting.is_empty() {
             let batch = next_batch(&mut waiting);
             seen.push(
-                batch[&lane].iter().map(|change| (change.tx, change.events)).collect::<Vec<_>>(),
+                batch[&lane].1.iter().map(|change| (change.tx, change.events)).collect::<Vec<_>>(),
             );
         }
         assert_eq!(seen, [vec![(a, 1), (b, 1)], vec![(a, 2)], vec![(a, 3)]]);

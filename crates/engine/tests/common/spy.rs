@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -72,6 +73,8 @@ pub(crate) struct Spy {
     pub(crate) binds: Gate,
     /// In front of acquisitions.
     pub(crate) acquires: Gate,
+    /// Whether what a holder writes about its lanes finds no database.
+    pub(crate) away: AtomicBool,
     lose: Mutex<VecDeque<Lost>>,
     before_read_back: Mutex<Option<Hook>>,
 }
@@ -89,6 +92,7 @@ impl Spy {
             seen: Mutex::default(),
             binds: Gate::open_one(),
             acquires: Gate::open_one(),
+            away: AtomicBool::new(false),
             lose: Mutex::default(),
             before_read_back: Mutex::default(),
         })
@@ -98,7 +102,14 @@ impl Spy {
         self.seen.lock().unwrap()
     }
 
-    fn count(&self, call: &'static str) {
+    pub(super) fn answers(&self) -> Result<(), StoreError> {
+        match self.away.load(Ordering::SeqCst) {
+            true => Err(StoreError::Unavailable("the spy says so".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn count(&self, call: &'static str) {
         *self.seen().calls.entry(call).or_default() += 1;
     }
 
@@ -278,6 +289,7 @@ impl Store for Spy {
     }
 
     async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError> {
+        self.answers()?;
         let answer = self.inner.renew(claims, lease).await;
         self.count("renew");
         answer

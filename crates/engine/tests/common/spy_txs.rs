@@ -76,6 +76,8 @@ impl TxStore for Spy {
         changes: &[LaneChanges],
         lease: Duration,
     ) -> Result<Vec<Result<Vec<Recorded>, Refusal>>, StoreError> {
+        self.count("record");
+        self.answers()?;
         self.inner.record(node, changes, lease).await
     }
 

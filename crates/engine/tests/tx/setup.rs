@@ -7,7 +7,7 @@ use std::time::Duration;
 use stile_chain::{BlockTag, Chains, LocalSigner, PoolOptions, TxSigner};
 use stile_domain::{Address, ChainId, Finality, Lane, Payload, TxId, TxState, U256};
 use stile_engine::{Accepted, ChainQuery, Managed, Node, Settings, TxRequest, TxSettings};
-use stile_store::{Tx, TxEvent};
+use stile_store::{Store, Tx, TxEvent};
 use testkit::{Anvil, AnvilOptions, eventually, eventually_within};
 
 use crate::common::Bench;
@@ -42,6 +42,15 @@ pub(crate) fn settings(bench: &Bench, node: &str) -> Settings {
 }
 
 pub(crate) async fn start(bench: &Bench, settings: Settings, endpoints: &[&str]) -> Node {
+    start_on(bench.database.open(), settings, endpoints).await
+}
+
+/// A node that sees the store through somebody else's eyes.
+pub(crate) async fn start_on(
+    store: Arc<dyn Store>,
+    settings: Settings,
+    endpoints: &[&str],
+) -> Node {
     let urls = endpoints.iter().map(|url| (*url).to_owned()).collect();
     let options =
         PoolOptions { poll_interval: Duration::from_millis(50), ..PoolOptions::default() };
@@ -50,7 +59,7 @@ pub(crate) async fn start(bench: &Bench, settings: Settings, endpoints: &[&str])
         .map(|n| (signer(n).address(), Arc::new(signer(n)) as Arc<dyn TxSigner>))
         .collect();
     let managed = Managed { chains: Arc::clone(&chains), signers };
-    Node::start_managed(settings, bench.database.open(), chains, managed).await.unwrap()
+    Node::start_managed(settings, store, chains, managed).await.unwrap()
 }
 
 /// One wei to nobody in particular.
