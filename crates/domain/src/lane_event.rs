@@ -29,6 +29,9 @@ names! {
         Unfunded = "UNFUNDED",
         /// Its account can pay again.
         Funded = "FUNDED",
+        /// The database lost its last commits, or was restored: the cursor was moved past all that can
+        /// have been given out.
+        Realigned = "REALIGNED",
         /// A person had it mended.
         Repaired = "REPAIRED",
     }

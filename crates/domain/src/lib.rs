@@ -11,9 +11,11 @@
 //! | [`node`] | who a running process is |
 //! | [`lease`] | how long a lease may be trusted without asking the database |
 //! | [`hold`] | how a hold's status may change |
+//! | [`rendezvous`] | which node a lane had best be held by |
 //! | [`reuse`] | when a released nonce may be given out again |
 //! | [`plan`] | which nonces a batch of requests gets |
 //! | [`drift`] | how a lane stands to its chain |
+//! | [`realign`] | where a lane goes on when the database has lost its last commits |
 //! | [`tx`] | how a managed transaction's state may change |
 //! | [`payload`] | what a transaction is to do, and when two requests are the same |
 //! | [`fees`] | what it pays |
@@ -40,7 +42,9 @@ pub mod lease;
 pub mod node;
 pub mod payload;
 pub mod plan;
+pub mod realign;
 pub mod receipt;
+pub mod rendezvous;
 pub mod reuse;
 pub mod scope;
 pub mod token;
@@ -59,10 +63,12 @@ pub use key::{KeyId, KeyName, KeyNameError};
 pub use lane::{ChainId, Lane, LaneError};
 pub use lane_event::LaneEventKind;
 pub use lease::LeaseTerms;
-pub use node::{Holder, Incarnation, NodeId};
+pub use node::{Holder, Incarnation, NodeId, NodeMode, serves};
 pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
+pub use realign::Remembered;
 pub use receipt::Receipt;
+pub use rendezvous::preferred;
 pub use reuse::{Released, ReuseFate};
 pub use scope::{Operation, Scope, ScopeError, SignerScope};
 pub use token::{NotAToken, Token, TokenHash};

@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 
 use crate::core::Core;
 use crate::error::NonceError;
-use crate::lanes::{Slot, Work};
+use crate::lanes::{REFUSED_FOR, Slot, Work};
 use crate::metrics;
 use crate::park::{self, Question};
 
@@ -30,6 +30,7 @@ pub(crate) struct Allocate {
     pub(crate) lane: Lane,
     pub(crate) key: Option<AllocationKey>,
     pub(crate) reply: Reply,
+    came: Instant,
     /// Whether the lane's released nonces have been looked at since this call came.
     pub(crate) looked: bool,
     /// Whether it has let transactions go first that wait for their signatures.
@@ -42,7 +43,8 @@ pub(crate) type Reply = oneshot::Sender<Result<Hold, NonceError>>;
 
 impl Allocate {
     pub(crate) fn new(lane: Lane, key: Option<AllocationKey>, reply: Reply) -> Self {
-        Self { lane, key, reply, looked: false, stepped_aside: false, also: Vec::new() }
+        let came = Instant::now();
+        Self { lane, key, reply, came, looked: false, stepped_aside: false, also: Vec::new() }
     }
 
     /// Answers. `false` if nobody was there any more to hear it.
@@ -50,6 +52,14 @@ impl Allocate {
         let others = self.also.into_iter().filter(|reply| !reply.is_closed());
         let heard = others.map(|reply| reply.send(result.clone()).is_ok()).filter(|ok| *ok).count();
         self.reply.send(result).is_ok() || heard > 0
+    }
+
+    /// Whether everybody who asked has been told that the store did not answer in time. Then nothing
+    /// is begun any more; a call whose caller only went away is carried through.
+    fn is_given_up(&self, core: &Core) -> bool {
+        self.came.elapsed() >= core.settings.patience
+            && self.reply.is_closed()
+            && self.also.iter().all(oneshot::Sender::is_closed)
     }
 
     pub(crate) fn fail(self, error: NonceError) {
@@ -88,6 +98,9 @@ pub(crate) async fn allocate(core: &Arc<Core>, calls: Vec<Allocate>) {
         answer_repeated(core, part).await;
     }
     for _ in 0..ROUNDS {
+        for part in &mut parts {
+            part.calls.retain(|call| !call.is_given_up(core));
+        }
         parts.retain(|part| !part.calls.is_empty());
         if parts.is_empty() {
             return;
@@ -163,8 +176,17 @@ async fn lease(core: &Arc<Core>, parts: &mut [Part<'_>]) {
     for part in parts {
         let ready =
             part.slot.trusted_claim().is_some_and(|claim| part.work.planner(&claim).is_some());
-        if !ready {
-            unready.push(part);
+        if ready {
+            continue;
+        }
+        // Where calls queue per lane, they share what the last one was told.
+        let known = if core.queues() { part.slot.elsewhere(REFUSED_FOR) } else { None };
+        match known {
+            Some(owner) => {
+                let lane = part.slot.lane();
+                part.fail(&NonceError::NotHolder { lane, owner: Box::new(owner) });
+            }
+            None => unready.push(part),
         }
     }
     if unready.is_empty() {
@@ -287,6 +309,7 @@ fn conclude(
     match answer {
         Ok(holds) => {
             part.slot.renewed(claim, until);
+            part.slot.note_given_out(binding.plan.first + binding.plan.fresh);
             let (signer, chain, node) = (lane.signer, lane.chain, &core.holder.node);
             debug!(%signer, %chain, %node, token = claim.token().get(), op = "allocate",
                    count = holds.len(), first = holds[0].nonce, "fenced write");
@@ -324,7 +347,7 @@ fn refused(core: &Core, part: &mut Part<'_>, claim: Claim, refusal: Refusal) {
             }
         }
         Refusal::Paused(reason) => part.fail(&NonceError::LanePaused { lane, reason }),
-        Refusal::CursorMoved | Refusal::RowLost | Refusal::OthersWait => {}
+        Refusal::CursorMoved | Refusal::RowLost | Refusal::OthersWait | Refusal::Unaligned => {}
         Refusal::Inconsistent(why) => {
             tracing::error!(signer = %lane.signer, chain = %lane.chain, why,
                             "the nonce ledger contradicts the lane's cursor");

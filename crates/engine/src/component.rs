@@ -114,6 +114,11 @@ impl NonceComponent {
         }
     }
 
+    /// Whoever was said to hold a lane does not: the next call asks the database again.
+    pub fn ask_again(&self, lane: Lane) {
+        self.core.lanes.slot(lane).ask_again();
+    }
+
     /// Stops a lane from giving out nonces until it is resumed. `false`: nobody ever took it.
     pub async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, NonceError> {
         Ok(self.core.store.pause(&self.core.holder.node, lane, reason, &json!({})).await?)
@@ -130,8 +135,12 @@ impl NonceComponent {
     }
 
     async fn call(&self, call: Call, answer: &mut Answer) -> Result<Hold, NonceError> {
-        self.dispatch.send(&self.core, call).await?;
-        answer.await.unwrap_or(Err(NonceError::ShuttingDown))
+        let answered = async {
+            self.dispatch.send(&self.core, call).await?;
+            answer.await.unwrap_or(Err(NonceError::ShuttingDown))
+        };
+        let until = tokio::time::Instant::now() + self.core.settings.patience;
+        self.core.in_time(until, answered).await.unwrap_or_else(Err)
     }
 }
 

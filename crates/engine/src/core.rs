@@ -12,12 +12,19 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
+use crate::cluster::membership::Membership;
+use crate::cluster::{Bell, Members};
+use crate::error::NonceError;
 use crate::lanes::{Lanes, Slot};
 use crate::metrics;
 use crate::orphans::Orphans;
-use crate::settings::{ChainQuery, Settings};
+use crate::settings::{ChainQuery, Mode, Settings};
 use crate::signing::Signing;
 use crate::tx;
+
+/// How long a lane that has run out is left to the node that it had best be on, before any other
+/// takes it. Each looks once a second, so that node has looked by then, if it lives.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -41,6 +48,12 @@ pub(crate) struct Core {
     pub(crate) producers: TaskTracker,
     /// Rises with every commit that adds to the stream of events.
     pub(crate) events: watch::Sender<u64>,
+    /// Where the other nodes are learned from.
+    pub(crate) membership: Arc<dyn Membership>,
+    /// The nodes that live.
+    pub(crate) members: Members,
+    /// What is to be told to other nodes.
+    pub(crate) bell: Bell,
     /// Cancelled when no more calls are taken.
     pub(crate) stopping: CancellationToken,
 }
@@ -48,6 +61,19 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn lease(&self) -> Duration {
         self.settings.lease.duration
+    }
+
+    /// Whether calls queue per lane.
+    pub(crate) fn queues(&self) -> bool {
+        matches!(self.settings.mode, Mode::WorkerQueue(_))
+    }
+
+    /// Whether asking for a lane would be in vain, as far as is known. Where calls queue per lane,
+    /// they share what the last one was told. Only for work that is left to whoever holds the lane:
+    /// if it has changed hands since, the next holder finds it.
+    pub(crate) fn is_known_elsewhere(&self, slot: &Slot) -> bool {
+        let lease = self.settings.lease.duration;
+        self.queues() && slot.trusted_claim().is_none() && slot.elsewhere(lease).is_some()
     }
 
     /// Until when a lease is believed in whose request is being sent now.
@@ -61,10 +87,10 @@ impl Core {
         lanes: &[Lane],
     ) -> Result<Vec<Acquisition>, StoreError> {
         let until = self.trust_from_now();
-        let mut answers = self.store.acquire(&self.holder, lanes, self.lease()).await;
+        let mut answers = self.ask(lanes).await;
         if matches!(answers, Err(StoreError::CommitUnknown(_))) {
             // What is ours already is answered as ours, so asking again is how to learn it.
-            answers = self.store.acquire(&self.holder, lanes, self.lease()).await;
+            answers = self.ask(lanes).await;
         }
         let answers = answers.inspect_err(|_| {
             metrics::lease_acquired("error");
@@ -75,11 +101,13 @@ impl Core {
             let slot = self.lanes.slot(*lane);
             match answer {
                 Acquisition::Held(held) => {
-                    self.remember(&slot, held, until);
-                    taken.extend((held.takeover == Takeover::Taken).then_some(*lane));
+                    let new = self.remember(&slot, held, until);
+                    taken.extend(new.then_some(*lane));
                 }
                 Acquisition::Other(owner) => {
                     metrics::lease_acquired("other");
+                    slot.is_elsewhere(owner);
+                    slot.note_token(owner.token);
                     if let Some(claim) = slot.claim() {
                         self.lost(&slot, claim, owner, "allocate");
                     }
@@ -90,14 +118,54 @@ impl Core {
         Ok(answers)
     }
 
-    /// Takes note of a lane that is ours. If somebody else held it in between, what is remembered of
-    /// it is forgotten first, before anything can be written under the new claim.
-    pub(crate) fn remember(&self, slot: &Slot, held: &HeldLane, until: Instant) {
+    /// Lanes that had best be on another node are left to it for a moment after they have run out;
+    /// until then it stands in their row, or is named as the one to ask.
+    async fn ask(&self, lanes: &[Lane]) -> Result<Vec<Acquisition>, StoreError> {
+        let better: Vec<Option<Holder>> =
+            lanes.iter().map(|lane| self.members.better(&self.holder, *lane)).collect();
+        if better.iter().all(Option::is_none) {
+            metrics::lease_statements("acquire", 1);
+            return self.store.acquire(&self.holder, lanes, self.lease()).await;
+        }
+        let pick = |others: bool| {
+            let picked = lanes.iter().zip(&better).filter(|(_, it)| it.is_some() == others);
+            picked.map(|(lane, _)| *lane).collect::<Vec<_>>()
+        };
+        let (own, others) = (pick(false), pick(true));
+        metrics::lease_statements("acquire", 1 + usize::from(!own.is_empty()));
+        let mut answers = HashMap::with_capacity(lanes.len());
+        if !own.is_empty() {
+            let found = self.store.acquire(&self.holder, &own, self.lease()).await?;
+            answers.extend(own.into_iter().zip(found));
+        }
+        let found =
+            self.store.acquire_patiently(&self.holder, &others, PATIENCE, self.lease()).await?;
+        answers.extend(others.into_iter().zip(found));
+        let gone = |lane: &Lane| StoreError::Internal(format!("no answer for {lane}"));
+        let answers =
+            lanes.iter().zip(better).map(|(lane, better)| match (answers.remove(lane), better) {
+                (Some(Acquisition::Other(owner)), Some(better)) if owner.remaining.is_zero() => {
+                    let Holder { node, incarnation, url } = better;
+                    Ok(Acquisition::Other(Owner { node, incarnation, url, ..owner }))
+                }
+                (Some(answer), _) => Ok(answer),
+                (None, _) => Err(gone(lane)),
+            });
+        answers.collect()
+    }
+
+    /// Takes note of a lane that is ours, and tells whether it is so under another claim than the
+    /// last one: a lane that was handed here is ours before we know of it. Somebody else may have
+    /// worked it in between, so what is remembered of it is forgotten before anything can be written
+    /// under the new claim.
+    pub(crate) fn remember(&self, slot: &Slot, held: &HeldLane, until: Instant) -> bool {
         let claim = held.claim;
-        if held.takeover == Takeover::Taken {
+        let new = held.takeover == Takeover::Taken || slot.claim() != Some(claim);
+        if new {
             tx::give_up(self, slot.lane());
         }
         slot.trust(claim, until);
+        slot.note_given_out(held.next_nonce.unwrap_or(0));
         let (signer, chain, node) = (slot.lane().signer, slot.lane().chain, &self.holder.node);
         let (token, expires_at) = (claim.token().get(), held.expires_at);
         match held.takeover {
@@ -110,13 +178,19 @@ impl Core {
                 debug!(%signer, %chain, %node, token, %expires_at, "lane kept");
             }
         }
+        new
     }
 
     /// Takes note that a claim is superseded: counts it, says so, drops what is known of the lane.
     /// A token that was raised under ourselves, by a pause or resume, is no loss: the lane is asked
     /// for again, by the next allocation or the next renewal.
     pub(crate) fn lost(&self, slot: &Slot, claim: Claim, owner: &Owner, op: &'static str) {
+        slot.note_token(owner.token);
         if self.is_ours(owner) {
+            return;
+        }
+        if slot.has_let_go(claim) {
+            debug!(signer = %slot.lane().signer, op, "too late: the lane was handed over");
             return;
         }
         metrics::fence_rejected(op);
@@ -133,6 +207,18 @@ impl Core {
             error!(%signer, %chain, %node, "another process with this node's id has taken the lane: \
                     give every node its own node.id, or make sure the old process is gone");
         }
+    }
+
+    /// Waits for an answer for as long as a caller is made to. What comes later finds nobody.
+    pub(crate) async fn in_time<T>(
+        &self,
+        until: tokio::time::Instant,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, NonceError> {
+        let patience = self.settings.patience;
+        tokio::time::timeout_at(until, answer).await.map_err(|_| {
+            NonceError::StoreUnavailable(format!("this took longer than {patience:?}"))
+        })
     }
 
     /// Whether a lane's owner is this very process.

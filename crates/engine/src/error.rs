@@ -51,6 +51,18 @@ pub enum NonceError {
         /// What the endpoints said.
         why: String,
     },
+    /// The database failed over or was restored, and the chain does not say how far the lane's
+    /// nonces are used. Transactions are accepted meanwhile.
+    #[error(
+        "the database failed over or was restored, and lane {lane} gives out nothing before it is compared with \
+         its chain: {why}"
+    )]
+    Unaligned {
+        /// The lane.
+        lane: Lane,
+        /// What the endpoints said.
+        why: String,
+    },
     /// No hold of that id on that nonce.
     #[error("there is no hold of that id on that nonce")]
     HoldNotFound,
@@ -84,7 +96,8 @@ impl NonceError {
             | Self::QueueFull
             | Self::ShuttingDown
             | Self::StoreUnavailable(_)
-            | Self::ChainUnavailable { .. } => Some(second),
+            | Self::ChainUnavailable { .. }
+            | Self::Unaligned { .. } => Some(second),
             Self::LanePaused { .. }
             | Self::HoldNotFound
             | Self::HoldConflict { .. }

@@ -9,14 +9,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use stile_domain::{Lane, Planner, Released};
-use stile_store::{Claim, FencingToken};
+use stile_domain::{Lane, Nonce, Planner, Released};
+use stile_store::{Claim, FencingToken, Owner};
 use tokio::sync::watch;
 
 use crate::allocate::Allocate;
 
 /// For how long callers who repeat themselves are expected to do it again.
 const REPEATS_REMEMBERED: Duration = Duration::from_secs(10);
+
+/// For how long whoever would be refused because another node holds a lane is refused without asking
+/// anew.
+pub(crate) const REFUSED_FOR: Duration = Duration::from_secs(1);
 
 /// All lanes this node has worked.
 #[derive(Debug, Default)]
@@ -48,6 +52,14 @@ pub(crate) struct Slot {
     /// after.
     given_back: AtomicU64,
     looked_at: AtomicU64,
+    /// The claim under which the lane was last handed over.
+    let_go: Mutex<Option<Claim>>,
+    /// Who else holds the lane, and when the database said so.
+    elsewhere: Mutex<Option<(Owner, Instant)>>,
+    /// The first nonce above all that are known to have been given out, and the highest token that
+    /// was seen: what the database itself forgets when it loses commits.
+    given_out: AtomicU64,
+    seen_token: AtomicU64,
     /// Signatures for the lane's next nonces are being waited for, and have been in vain before:
     /// nobody else takes nonces until they are there.
     pub(crate) reserved: watch::Sender<bool>,
@@ -183,6 +195,43 @@ impl Slot {
         self.given_back() > self.looked_at.load(Ordering::SeqCst)
     }
 
+    /// Somebody else holds the lane, as the database has just said.
+    pub(crate) fn is_elsewhere(&self, owner: &Owner) {
+        *locked(&self.elsewhere) = Some((owner.clone(), Instant::now()));
+    }
+
+    /// Who else holds the lane, if the database said so within this time and the lease has not run
+    /// out since.
+    pub(crate) fn elsewhere(&self, within: Duration) -> Option<Owner> {
+        let known = locked(&self.elsewhere);
+        let fresh =
+            |(owner, told): &&(Owner, Instant)| told.elapsed() < owner.remaining.min(within);
+        known.as_ref().filter(fresh).map(|(owner, _)| owner.clone())
+    }
+
+    /// Whoever was thought to hold the lane does not.
+    pub(crate) fn ask_again(&self) {
+        *locked(&self.elsewhere) = None;
+    }
+
+    /// All nonces below this one are known to have been given out.
+    pub(crate) fn note_given_out(&self, below: Nonce) {
+        self.given_out.fetch_max(below, Ordering::SeqCst);
+    }
+
+    pub(crate) fn given_out(&self) -> Nonce {
+        self.given_out.load(Ordering::SeqCst)
+    }
+
+    /// The lane was seen under this token.
+    pub(crate) fn note_token(&self, token: FencingToken) {
+        self.seen_token.fetch_max(token.get(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn seen_token(&self) -> u64 {
+        self.seen_token.load(Ordering::SeqCst)
+    }
+
     fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
         locked(&self.lease)
     }
@@ -200,12 +249,15 @@ impl Slot {
     /// The lane is ours under this claim; the request that said so was sent before `until` minus
     /// the trust of a lease.
     pub(crate) fn trust(&self, claim: Claim, until: Instant) {
+        self.note_token(claim.token());
         let mut lease = self.lease();
         let until = match *lease {
             Some(known) if known.claim == claim => known.trusted_until.max(until),
             _ => until,
         };
         *lease = Some(Lease { claim, trusted_until: until });
+        drop(lease);
+        self.ask_again();
     }
 
     /// Extends the trust in a claim, unless the lane has been lost or taken anew in between.
@@ -214,6 +266,18 @@ impl Slot {
         if let Some(known) = lease.as_mut().filter(|known| known.claim == claim) {
             known.trusted_until = known.trusted_until.max(until);
         }
+    }
+
+    /// The lane was handed over: whatever is still on its way under this claim is refused, and that
+    /// is as it should be.
+    pub(crate) fn let_go(&self, claim: Claim) {
+        *locked(&self.let_go) = Some(claim);
+        self.drop_claim(claim);
+    }
+
+    /// Whether the lane was handed over by this node under this claim.
+    pub(crate) fn has_let_go(&self, claim: Claim) -> bool {
+        *locked(&self.let_go) == Some(claim)
     }
 
     /// The claim is superseded. Leaves a newer one alone. `true` if there was something to drop.
@@ -245,6 +309,10 @@ impl Lanes {
                 binding: AtomicBool::default(),
                 given_back: AtomicU64::default(),
                 looked_at: AtomicU64::default(),
+                let_go: Mutex::default(),
+                elsewhere: Mutex::default(),
+                given_out: AtomicU64::default(),
+                seen_token: AtomicU64::default(),
                 reserved: watch::Sender::new(false),
             })
         });
@@ -253,6 +321,11 @@ impl Lanes {
 
     fn slots(&self) -> MutexGuard<'_, HashMap<Lane, Arc<Slot>>> {
         locked(&self.slots)
+    }
+
+    /// Whether this node holds a lane, as far as it knows.
+    pub(crate) fn holds(&self, lane: Lane) -> bool {
+        self.slots().get(&lane).is_some_and(|slot| slot.claim().is_some())
     }
 
     /// The slots of all lanes held, sorted by lane, with their claims.

@@ -13,6 +13,8 @@
 //!             fills gaps that nobody takes
 //!    reconcile compares each lane with its chain
 //!
+//!    cluster  tells the other nodes of this one, and hands lanes to the node they had best be on
+//!
 //!  and for every lane there is:
 //!    retention removes what is over and was kept long enough
 //! ```
@@ -28,6 +30,7 @@
 //! | `queue` | the workers of worker-queue mode |
 //! | `allocate` | plan, commit, answer |
 //! | `park` | calls that wait for the chain |
+//! | [`cluster`] | working together with the other nodes |
 //! | `signing` | which signers give no signatures |
 //! | `start` | a new lane's first cursor |
 //! | `mark` | callers' marks |
@@ -50,6 +53,7 @@
 
 mod allocate;
 pub mod care;
+pub mod cluster;
 pub mod component;
 mod core;
 mod dispatch;
@@ -64,7 +68,8 @@ mod offers;
 mod orphans;
 mod park;
 mod queue;
-pub mod reconcile;
+pub mod realign;
+mod reconcile;
 mod retention;
 pub mod settings;
 mod signing;
@@ -77,6 +82,8 @@ pub use care::{
     CareError, Diagnosis, Finding, LaneCare, LaneFacts, Remedy, Repair, RepairStep, Resumption,
     Severity,
 };
+pub use cluster::membership::Membership;
+pub use cluster::router::{Place, Route, Router};
 pub use component::NonceComponent;
 pub use error::NonceError;
 pub use node::Node;

@@ -23,12 +23,29 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         "Lanes taken over from other holders, by cause: expired, restart",
     ),
     (
+        LEASE_STATEMENTS,
+        Kind::Counter,
+        "Statements sent to the store for leases and membership, by kind: acquire, renew, take_over, heartbeat, look",
+    ),
+    (
+        REALIGNED,
+        Kind::Counter,
+        "Lanes realigned with their chains because the database lost commits or was restored",
+    ),
+    (
         FENCE_REJECT,
         Kind::Counter,
         "Writes refused because the lane has a newer token, by operation",
     ),
     (DUPLICATE_NODE, Kind::Counter, "Lanes lost to another process with this node's id"),
     (LANES_HELD, Kind::Gauge, "Lanes this node holds"),
+    (
+        NODES_LIVE,
+        Kind::Gauge,
+        "Nodes on the same database that were heard of lately, this one included",
+    ),
+    (HANDED_OVER, Kind::Counter, "Lanes handed to the node that they had best be on"),
+    (NEWS, Kind::Counter, "Lanes that nodes told each other of, by way: sent, heard"),
     (
         HOLDS,
         Kind::Gauge,
@@ -161,8 +178,12 @@ pub enum Kind {
 const LEASE_ACQUIRE: &str = "stile_lease_acquire_total";
 const LEASE_RENEW: &str = "stile_lease_renew_total";
 const LEASE_TAKEOVER: &str = "stile_lease_takeover_total";
+const LEASE_STATEMENTS: &str = "stile_lease_statements_total";
 const FENCE_REJECT: &str = "stile_fence_reject_total";
 const DUPLICATE_NODE: &str = "stile_duplicate_node_total";
+const NODES_LIVE: &str = "stile_nodes_live";
+const HANDED_OVER: &str = "stile_lane_hand_over_total";
+const NEWS: &str = "stile_lane_news_total";
 const LANES_HELD: &str = "stile_lanes_held";
 const HOLDS: &str = "stile_holds";
 const HOLDS_EXPIRED: &str = "stile_holds_expired_total";
@@ -201,6 +222,7 @@ const SWEEP_SECONDS: &str = "stile_retention_batch_seconds";
 const TX_BUMP: &str = "stile_tx_bump_total";
 const FEE_LIMIT: &str = "stile_fee_limit_reached_total";
 const TX_SUPERSEDED: &str = "stile_tx_superseded_total";
+const REALIGNED: &str = "stile_lanes_realigned_total";
 const MISMATCH: &str = "stile_reconcile_mismatch_total";
 const GAPS_FILLED: &str = "stile_gaps_filled_total";
 const LANE_PAUSED: &str = "stile_lane_paused";
@@ -251,6 +273,8 @@ pub fn describe() {
         SIGNED_IN_VAIN,
         FEE_LIMIT,
         GAPS_FILLED,
+        HANDED_OVER,
+        REALIGNED,
     ] {
         counter!(name).absolute(0);
     }
@@ -261,12 +285,14 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
     (LEASE_ACQUIRE, "result", &["taken", "kept", "other", "error"]),
     (LEASE_RENEW, "result", &["renewed", "skipped", "fenced", "error"]),
     (LEASE_TAKEOVER, "cause", &["expired", "restart"]),
+    (LEASE_STATEMENTS, "kind", &["acquire", "renew", "take_over", "heartbeat", "look"]),
+    (NEWS, "way", &["sent", "heard"]),
     (
         FENCE_REJECT,
         "op",
         &[
-            "allocate", "bind", "expire", "follow", "own_up", "record", "release", "renew", "send",
-            "settle", "start",
+            "allocate", "bind", "expire", "follow", "own_up", "realign", "record", "release",
+            "renew", "send", "settle", "start",
         ],
     ),
     (HOLDS_EXPIRED, "became", &["suspect", "released"]),
@@ -284,9 +310,12 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
             "done_above",
             "expire",
             "fill",
+            "hand_over",
+            "heartbeat",
             "mark",
             "open_txs",
             "outside_use",
+            "realign",
             "reconcile",
             "record",
             "release",
@@ -299,6 +328,7 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
             "survey",
             "take_expired",
             "tell_lane",
+            "tell_nodes",
             "txs",
             "txs_by_request",
             "waiting",
@@ -342,12 +372,28 @@ pub(crate) fn taken_over(cause: &'static str, count: usize) {
     counter!(LEASE_TAKEOVER, "cause" => cause).increment(count as u64);
 }
 
+pub(crate) fn lease_statements(kind: &'static str, count: usize) {
+    counter!(LEASE_STATEMENTS, "kind" => kind).increment(count as u64);
+}
+
 pub(crate) fn fence_rejected(op: &'static str) {
     counter!(FENCE_REJECT, "op" => op).increment(1);
 }
 
 pub(crate) fn duplicate_node() {
     counter!(DUPLICATE_NODE).increment(1);
+}
+
+pub(crate) fn nodes_live(count: usize) {
+    gauge!(NODES_LIVE).set(count as f64);
+}
+
+pub(crate) fn handed_over(count: usize) {
+    counter!(HANDED_OVER).increment(count as u64);
+}
+
+pub(crate) fn told(way: &'static str, count: usize) {
+    counter!(NEWS, "way" => way).increment(count as u64);
 }
 
 pub(crate) fn lanes_held(count: usize) {
@@ -491,6 +537,10 @@ pub(crate) fn mismatch(kind: &'static str) {
     counter!(MISMATCH, "kind" => kind).increment(1);
 }
 
+pub(crate) fn realigned() {
+    counter!(REALIGNED).increment(1);
+}
+
 pub(crate) fn gap_filled() {
     counter!(GAPS_FILLED).increment(1);
 }
@@ -534,7 +584,8 @@ pub fn reference_markdown() -> String {
          carries a signer's address: `stile_lane_paused`, `stile_lane_gap_seconds`, `stile_signer_balance_ether` and\n\
          `stile_signer_runway_transactions`, of the lanes that the node holds.\n\
          Besides these, `stile_http_requests_total` (by method, route and status) and\n\
-         `stile_http_request_seconds` (by route) count every request, and\n\
+         `stile_http_request_seconds` (by route) count every request,\n\
+         `stile_forward_total` (by result: answered, moved, failed, refused, absent, silent) counts calls passed on to other nodes, and\n\
          `stile_api_key_reads_total` (by result) counts how often the API keys were read from the database.\n\n\
          | metric | kind | what it tells |\n|---|---|---|\n",
     );

@@ -12,6 +12,9 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::care::LaneCare;
+use crate::cluster::membership::InStore;
+use crate::cluster::router::Router;
+use crate::cluster::{self, Bell, Members};
 use crate::component::NonceComponent;
 use crate::core::Core;
 use crate::dispatch::Dispatch;
@@ -27,6 +30,9 @@ use crate::tx;
 use crate::tx::component::Transactions;
 use crate::tx::settings::Managed;
 
+/// How long lanes may take to be handed over.
+const LONGEST_DRAIN: Duration = Duration::from_secs(5);
+
 /// A running node: the component, and the tasks that keep its lanes.
 #[derive(Debug)]
 pub struct Node {
@@ -34,6 +40,7 @@ pub struct Node {
     component: NonceComponent,
     transactions: Transactions,
     care: LaneCare,
+    router: Router,
 }
 
 impl Node {
@@ -55,6 +62,14 @@ impl Node {
         managed: Managed,
     ) -> Result<Self, StoreError> {
         store.check_schema().await?;
+        let unaligned = store.arrive().await?;
+        if !unaligned.is_empty() {
+            warn!(
+                lanes = unaligned.len(),
+                "the database was restored from a copy: nothing is given out on its \
+                   lanes before each has been compared with its chain"
+            );
+        }
         let holder = Holder {
             node: settings.node.clone(),
             incarnation: Incarnation::fresh(),
@@ -64,7 +79,14 @@ impl Node {
         settings.signs_for.extend(managed.signers.keys());
         let (recorder, inbox) = tx::Recorder::new();
         let window = settings.tx.reorg_window as usize;
+        // One missed beat is no death.
+        let heard_within = settings.lease.renew_interval * 3;
+        let in_store = || Arc::new(InStore::new(Arc::clone(&store), heard_within)) as _;
+        let membership = managed.membership.unwrap_or_else(in_store);
         let core = Arc::new(Core {
+            membership,
+            members: Members::new(settings.moves_lanes),
+            bell: Bell::default(),
             signing: Signing::default(),
             signers: managed.signers,
             tracks: tx::Tracks::new(&managed.chains, window),
@@ -80,17 +102,21 @@ impl Node {
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         });
+        cluster::join(&core).await?;
         tx::start(&core, inbox);
         keeper::take_own(&core).await?;
         let dispatch = Arc::new(Dispatch::start(&core));
         core.tasks.spawn(keeper::run(Arc::clone(&core)));
+        core.tasks.spawn(cluster::run(Arc::clone(&core)));
+        core.tasks.spawn(cluster::hear(Arc::clone(&core)));
         core.tasks.spawn(sweeper::run(Arc::clone(&core)));
         core.tasks.spawn(retention::run(Arc::clone(&core)));
         core.tasks.spawn(reconcile::run(Arc::clone(&core)));
         let component = NonceComponent::new(Arc::clone(&core), Arc::clone(&dispatch));
         let transactions = Transactions::new(Arc::clone(&core), dispatch);
         let care = LaneCare::new(Arc::clone(&core));
-        Ok(Self { core, component, transactions, care })
+        let router = Router::new(Arc::clone(&core));
+        Ok(Self { core, component, transactions, care, router })
     }
 
     /// The component that this node serves.
@@ -108,6 +134,16 @@ impl Node {
         &self.care
     }
 
+    /// The node's name.
+    pub fn id(&self) -> &stile_domain::NodeId {
+        &self.core.holder.node
+    }
+
+    /// Where lanes are.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
     /// The store, for what is not the engine's business: API keys.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.core.store
@@ -116,6 +152,16 @@ impl Node {
     /// Whether the database answers.
     pub async fn ready(&self) -> Result<(), StoreError> {
         self.core.store.ping().await
+    }
+
+    /// Hands all lanes to the nodes that they had best be on once this one is gone, while calls are
+    /// still taken: they go to the new holders. To be called before calls are no longer taken,
+    /// where there are other nodes; for a few seconds at most.
+    pub async fn drain(&self) {
+        let handing_over = cluster::hand_over_all(&self.core);
+        if tokio::time::timeout(LONGEST_DRAIN, handing_over).await.is_err() {
+            warn!("not all lanes could be handed over; the rest is given back at the end");
+        }
     }
 
     /// Takes no more calls, finishes what is queued (for `shutdown_grace` at most), gives the
@@ -138,6 +184,7 @@ impl Node {
         if tokio::time::timeout(limit, keeper::release_all(&self.core)).await.is_err() {
             warn!("shutdown: the database does not answer; the leases run out by themselves");
         }
+        let _ = tokio::time::timeout(limit, cluster::leave(&self.core)).await;
         self.core.store.close().await;
         cut_short
     }

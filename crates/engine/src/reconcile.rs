@@ -5,7 +5,7 @@
 //! not fit is counted, told, and mended where that is safe. What looks wrong once may be an endpoint
 //! that is behind, so a lane is looked at a second time before anything is done.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use tracing::{debug, info, warn};
 use crate::core::Core;
 use crate::metrics;
 use crate::settings::ChainQuery;
+use crate::start;
 use crate::tx;
 use crate::tx::track::Track;
 
@@ -26,6 +27,9 @@ const CHUNK: usize = 100;
 
 /// How soon a lane is looked at again that is out of step.
 const SECOND_LOOK: Duration = Duration::from_secs(5);
+
+/// The shortest time between two looks, however often lanes are to be compared.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Nonces that nobody has, taken note of in one go.
 const GAP_LIMIT: u64 = 100;
@@ -52,8 +56,18 @@ pub(crate) struct Comparison {
 #[derive(Debug, Default)]
 struct Memory {
     looked: HashMap<Lane, Instant>,
-    /// Since when a lane has been out of step, and where.
-    out_of_step: HashMap<Lane, (Instant, Drift, Nonce)>,
+    out_of_step: HashMap<Lane, OutOfStep>,
+}
+
+/// A lane that is out of step.
+#[derive(Debug, Clone, Copy)]
+struct OutOfStep {
+    since: Instant,
+    drift: Drift,
+    /// Where.
+    nonce: Nonce,
+    /// How often it was found so before.
+    looks: u32,
 }
 
 pub(crate) async fn run(core: Arc<Core>) {
@@ -61,7 +75,7 @@ pub(crate) async fn run(core: Arc<Core>) {
         return;
     }
     let every = core.settings.state_timeout;
-    let mut ticks = tokio::time::interval(every.min(SECOND_LOOK));
+    let mut ticks = tokio::time::interval(pause(every));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut memory = Memory::default();
     loop {
@@ -75,10 +89,15 @@ pub(crate) async fn run(core: Arc<Core>) {
     }
 }
 
+/// The time between two looks. Never none, which no timer takes.
+fn pause(state_timeout: Duration) -> Duration {
+    state_timeout.clamp(LEAST_PAUSE, SECOND_LOOK)
+}
+
 async fn round(core: &Arc<Core>, track: &Arc<Track>, memory: &mut Memory, every: Duration) {
     let chain = track.pool.chain();
     let held = core.lanes.held().into_iter().map(|(slot, _)| slot.lane());
-    let held: Vec<Lane> = held.filter(|lane| lane.chain == chain).collect();
+    let held: HashSet<Lane> = held.filter(|lane| lane.chain == chain).collect();
     memory.looked.retain(|lane, _| {
         let keeps = lane.chain != chain || held.contains(lane);
         if !keeps {
@@ -144,7 +163,7 @@ async fn compare_one(
     latest: Nonce,
 ) -> Result<Comparison, StoreError> {
     let in_step = |view| Comparison { view, latest, head: None, drift: Drift::InStep };
-    let Some(cursor) = view.next_nonce else { return Ok(in_step(view)) };
+    let Some(cursor) = view.next_nonce.filter(|_| view.aligned) else { return Ok(in_step(view)) };
     // Most lanes wait for a transaction that is in the book, and then nobody has to be asked.
     if track.book().is_unmined_at(view.lane, latest) {
         return Ok(in_step(view));
@@ -208,6 +227,13 @@ impl Comparison {
 async fn attend(core: &Arc<Core>, track: &Arc<Track>, memory: &mut Memory, comparison: Comparison) {
     let (lane, latest) = (comparison.view.lane, comparison.latest);
     metrics::lane_paused(lane, comparison.view.paused.is_some());
+    if !comparison.view.aligned {
+        // Whatever does not fit, the database has lost it; nobody else is to blame.
+        if let Err(error) = start::start(core, &core.lanes.slot(lane)).await {
+            warn!(%error, signer = %lane.signer, chain = %lane.chain, "not realigned yet");
+        }
+        return;
+    }
     catch_up(core, track, &comparison);
     let Some(mismatch) = comparison.mismatch() else {
         metrics::gap_age(lane, Duration::ZERO);
@@ -218,20 +244,24 @@ async fn attend(core: &Arc<Core>, track: &Arc<Track>, memory: &mut Memory, compa
     };
     let now = Instant::now();
     let known = memory.out_of_step.get(&lane).copied();
-    let (since, first) = match known {
-        Some((since, drift, nonce)) if drift == comparison.drift && nonce == latest => {
-            (since, false)
-        }
-        _ => (now, true),
-    };
-    memory.out_of_step.insert(lane, (since, comparison.drift, latest));
+    let known = known.filter(|it| it.drift == comparison.drift && it.nonce == latest);
+    let new = OutOfStep { since: now, drift: comparison.drift, nonce: latest, looks: 0 };
+    let found = known.map_or(new, |it| OutOfStep { looks: it.looks + 1, ..it });
+    memory.out_of_step.insert(lane, found);
+    let age = now.duration_since(found.since);
     if matches!(comparison.drift, Drift::Gap | Drift::HeldUp(_)) {
-        metrics::gap_age(lane, now.duration_since(since));
+        metrics::gap_age(lane, age);
     }
-    if first {
+    if found.looks == 0 {
         return;
     }
-    let result = mend(core, track, &comparison, &mismatch, now.duration_since(since)).await;
+    if comparison.drift == Drift::ChainReset && found.looks == 1 {
+        // A reorganisation may have taken back what is on record as final: that is looked at anew
+        // before anybody is called.
+        tx::adopt(core, vec![lane]);
+        return;
+    }
+    let result = mend(core, track, &comparison, &mismatch, age).await;
     if let Err(error) = result {
         metrics::store_failed("reconcile");
         warn!(%error, signer = %lane.signer, "a mismatch could not be seen to");
@@ -335,4 +365,17 @@ pub(crate) async fn own_up(
         Err(refusal) => debug!(%refusal, "not owned up to"),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_timer_takes_whatever_is_asked_for() {
+        for state_timeout in [Duration::ZERO, Duration::from_secs(1), Duration::MAX] {
+            tokio::time::interval(pause(state_timeout)).tick().await;
+        }
+        assert_eq!(pause(Duration::from_secs(1)), Duration::from_secs(1));
+    }
 }

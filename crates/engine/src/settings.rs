@@ -29,12 +29,19 @@ pub struct Settings {
     pub state_timeout: Duration,
     /// The signers whose keys Stile has.
     pub signs_for: HashSet<Address>,
+    /// How long a caller waits for the store at most. What it asked for is carried through all the
+    /// same; asking again under the same key tells.
+    pub patience: Duration,
     /// How long a shutdown may take to finish what is queued.
     pub shutdown_grace: Duration,
     /// How managed transactions are sent and followed.
     pub tx: TxSettings,
     /// How long what is over is kept.
     pub retention: Retention,
+    /// What this node serves, see [`stile_domain::serves`]: lanes move between nodes of one text.
+    pub serves: String,
+    /// Whether lanes move to the node that they had best be on, in worker-queue mode.
+    pub moves_lanes: bool,
 }
 
 /// How long what is over is kept; `None` for ever.
@@ -106,9 +113,12 @@ impl Settings {
             chain_query: ChainQuery::Disabled,
             state_timeout: Duration::from_secs(30),
             signs_for: HashSet::new(),
+            patience: Duration::from_secs(12),
             shutdown_grace: Duration::from_secs(20),
             tx: TxSettings::default(),
             retention: Retention::default(),
+            serves: String::new(),
+            moves_lanes: true,
         }
     }
 

@@ -5,13 +5,13 @@
 //! are offered again. Marks may have been written by any node, so this is also how a holder learns
 //! of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt;
-use stile_domain::{HeldExpiry, HoldId, Lane, Nonce};
-use stile_store::{Claim, LaneSurvey, Refusal};
+use stile_domain::{HeldExpiry, HoldId, Lane, Nonce, Planner};
+use stile_store::{Acquisition, Claim, LaneSurvey, Refusal};
 use tracing::{info, warn};
 
 use crate::core::Core;
@@ -48,10 +48,11 @@ pub(crate) async fn run(core: Arc<Core>) {
     }
 }
 
-async fn sweep(core: &Core, asked: &mut HashMap<Lane, Asked>) {
+async fn sweep(core: &Arc<Core>, asked: &mut HashMap<Lane, Asked>) {
     core.release_orphans().await;
     let held = core.lanes.held();
-    asked.retain(|lane, _| held.iter().any(|(slot, _)| slot.lane() == *lane));
+    let lanes: HashSet<Lane> = held.iter().map(|(slot, _)| slot.lane()).collect();
+    asked.retain(|lane, _| lanes.contains(lane));
     let (mut suspect, mut released) = (0, 0);
     for chunk in held.chunks(CHUNK) {
         let mut as_of = Instant::now();
@@ -79,11 +80,30 @@ async fn sweep(core: &Core, asked: &mut HashMap<Lane, Asked>) {
             .collect();
         futures::stream::iter(&due)
             .for_each_concurrent(CHAIN_READS, |(survey, slot, claim)| async move {
+                if !survey.released.is_empty() {
+                    plan(core, slot, claim).await;
+                }
                 core.settle_and_offer(slot, *claim, survey, as_of).await;
             })
             .await;
     }
     metrics::holds_open(suspect, released);
+}
+
+/// Reads the cursor of a lane that came while others were at work on it, and of which nobody has asked
+/// for a nonce since: without one nothing is on offer, and a gap below what is in flight stays open.
+async fn plan(core: &Arc<Core>, slot: &Slot, claim: &Claim) {
+    let mut work = slot.work.lock().await;
+    if work.planner(claim).is_some() {
+        return;
+    }
+    let Ok(mut answers) = core.acquire(&[slot.lane()]).await else { return };
+    if let Some(Acquisition::Held(held)) = answers.pop()
+        && held.paused.is_none()
+        && let Some(cursor) = held.next_nonce
+    {
+        work.plan_from(&held.claim, Planner::new(cursor));
+    }
 }
 
 /// Whether the chain is to be asked about a lane: something is new on it, or it is time again.
@@ -113,17 +133,26 @@ async fn survey(core: &Core, chunk: &[(Arc<Slot>, Claim)]) -> Option<Vec<LaneSur
     }
 }
 
+/// What becomes of holds that ran out.
+fn policy(core: &Core) -> HeldExpiry {
+    #[cfg(feature = "planted-bugs")]
+    if stile_store::planted::Bug::HeldReissued.is_planted() {
+        return HeldExpiry::Reclaim;
+    }
+    core.settings.held_expiry
+}
+
 /// Ends holds that ran out. `true` if there were any.
 async fn expire(core: &Core, chunk: &[(Arc<Slot>, Claim)], surveys: &[LaneSurvey]) -> bool {
-    let ran_out: Vec<&(Arc<Slot>, Claim)> = chunk
-        .iter()
-        .filter(|(slot, _)| surveys.iter().any(|s| s.lane == slot.lane() && s.expired > 0))
-        .collect();
+    let expired = surveys.iter().filter(|survey| survey.expired > 0);
+    let expired: HashSet<Lane> = expired.map(|survey| survey.lane).collect();
+    let ran_out: Vec<&(Arc<Slot>, Claim)> =
+        chunk.iter().filter(|(slot, _)| expired.contains(&slot.lane())).collect();
     if ran_out.is_empty() {
         return false;
     }
     let claims: Vec<Claim> = ran_out.iter().map(|(_, claim)| *claim).collect();
-    let (policy, sent) = (core.settings.held_expiry, Instant::now());
+    let (policy, sent) = (policy(core), Instant::now());
     let answers = match core.store.expire(&claims, policy, core.lease()).await {
         Ok(answers) => answers,
         Err(error) => {

@@ -153,6 +153,7 @@ mod tests {
             ("POST", "/api/v1/nonces/{signer}/allocate", Some((Send, false))),
             ("POST", "/api/v1/nonces/{signer}/{nonce}/recyclable", Some((Send, false))),
             ("POST", "/api/v1/nonces/{signer}/{nonce}/used", Some((Send, false))),
+            ("GET", "/api/v1/route", Some((Read, false))),
             ("GET", "/api/v1/signers", Some((Read, false))),
             ("GET", "/api/v1/signers/{signer}", Some((Read, false))),
             ("GET", "/api/v1/signers/{signer}/doctor", Some((Read, false))),

@@ -16,8 +16,11 @@ use utoipa_axum::routes;
 use crate::code::Code;
 use crate::directory::Directory;
 use crate::guard::Guard;
+use crate::peers::{ClusterOptions, Forwarder};
 use crate::problem::Problem;
-use crate::{bearer, docs, events, health, keys, measure, nonces, page, schema, signers, tx};
+use crate::{
+    bearer, docs, events, health, keys, measure, nonces, page, route, schema, signers, tx,
+};
 
 /// Most calls need no more.
 const BODY_LIMIT_BYTES: usize = 64 * 1024;
@@ -35,6 +38,8 @@ pub struct App {
     pub directory: Directory,
     /// Renders the metrics.
     pub prometheus: PrometheusHandle,
+    /// How this node works together with the others.
+    pub cluster: ClusterOptions,
 }
 
 /// What every handler is given.
@@ -43,6 +48,8 @@ pub(crate) struct Served {
     pub(crate) node: Arc<Node>,
     pub(crate) directory: Directory,
     pub(crate) prometheus: PrometheusHandle,
+    /// Passes calls on to other nodes.
+    pub(crate) forwarder: Forwarder,
     /// Knows who may call.
     pub(crate) guard: Guard,
     /// The server stops: answers that have no end must end now.
@@ -100,6 +107,7 @@ fn api() -> OpenApiRouter<Shared> {
         .routes(routes!(signers::care::repair))
         .routes(routes!(signers::care::resume))
         .routes(routes!(signers::care::reconcile))
+        .routes(routes!(route::route))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
         .routes(routes!(health::live))
@@ -122,8 +130,9 @@ fn parts() -> (Router<Shared>, utoipa::openapi::OpenApi) {
 /// All routes, for a server that may stop.
 pub(crate) fn routes(app: App, guard: Guard, stopping: CancellationToken) -> Router {
     measure::describe();
-    let App { node, directory, prometheus } = app;
-    let served = Arc::new(Served { node, directory, prometheus, guard, stopping });
+    let App { node, directory, prometheus, cluster } = app;
+    let forwarder = Forwarder::new(cluster, node.id());
+    let served = Arc::new(Served { node, directory, prometheus, forwarder, guard, stopping });
     let (routes, document) = parts();
     routes
         .route("/openapi.json", axum::routing::get(|| async move { Json(document) }))

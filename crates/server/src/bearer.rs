@@ -10,6 +10,7 @@ use utoipa::openapi::{Components, OpenApi, RefOr};
 use crate::access::needed;
 use crate::app::Shared;
 use crate::code::Code;
+use crate::peers;
 use crate::problem::{self, Problem};
 
 /// The name of the security scheme in the OpenAPI document.
@@ -25,6 +26,11 @@ pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next:
         let detail = "this server asks for an API key, and none that is good was given";
         return Problem::new(Code::Unauthorized, detail).into_response();
     };
+    let hop = match peers::check(request.headers(), app.forwarder.secret(), app.guard.is_open()) {
+        Ok(hop) => hop,
+        Err(problem) => return problem.into_response(),
+    };
+    request.extensions_mut().insert(hop);
     // Where there is nothing, any key is told so.
     if known && let Err(problem) = access.check(need) {
         return problem.into_response();

@@ -96,12 +96,18 @@ codes! {
         "Repeat the call at the URL in Stile-Owner-Url, or here after Retry-After.";
     Fenced "fenced" CONFLICT "Another node took the lane in the middle of the call; nothing was written"
         "Repeat the call at the URL in Stile-Owner-Url, or here after Retry-After.";
+    HolderUnreachable "holder-unreachable" SERVICE_UNAVAILABLE "The node that holds this lane does not answer"
+        "Come back after Retry-After, with the same Idempotency-Key. If that node is gone, another one takes the lane soon after its lease.";
+    NotANode "not-a-node" FORBIDDEN "The call says that a node has passed it on, and does not prove it"
+        "Only nodes send Stile-Forwarded. Give every node the same cluster.secret.";
     QueueFull "queue-full" TOO_MANY_REQUESTS "Too many calls are waiting"
         "Come back after Retry-After. If it persists, raise nonce.worker_queue_capacity or spread the load over signers.";
     StoreUnavailable "store-unavailable" SERVICE_UNAVAILABLE "The database does not answer"
         "Come back after Retry-After; send an Idempotency-Key to get the same answer if the call did go through.";
     ChainUnavailable "chain-unavailable" SERVICE_UNAVAILABLE "The chain does not answer"
         "Check [[chain]] endpoints. Lanes that were used before go on without the chain.";
+    LaneUnaligned "lane-unaligned" SERVICE_UNAVAILABLE "The lane waits to be compared with its chain"
+        "The database failed over or was restored. Check [[chain]] endpoints: the lane goes on by itself.";
     ShuttingDown "shutting-down" SERVICE_UNAVAILABLE "This node is stopping"
         "Repeat the call at another node, or here after Retry-After.";
     Internal "internal" INTERNAL_SERVER_ERROR "Something went wrong that should not"

@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use axum::http::{HeaderMap, header, request};
+use axum::http::{HeaderMap, HeaderValue, header, request};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use stile_domain::{Address, B256, MAX_NONCE, Nonce, parse_address};
@@ -20,30 +20,36 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let json = is_json(request.headers());
+        let kind = request.headers().get(header::CONTENT_TYPE).cloned();
         let bytes = Bytes::from_request(request, state).await.map_err(unreadable)?;
+        Self::read(kind.as_ref(), &bytes)
+    }
+}
+
+impl<T: DeserializeOwned> Body<T> {
+    /// Reads a body of this `Content-Type`.
+    pub(crate) fn read(kind: Option<&HeaderValue>, bytes: &[u8]) -> Result<Self, Problem> {
         if bytes.is_empty() {
             return parse(b"{}").map(Self);
         }
-        if !json {
+        if !is_json(kind) {
             return Err(Problem::new(
                 Code::UnsupportedMediaType,
                 "Content-Type is not application/json",
             ));
         }
-        parse(&bytes).map(Self)
+        parse(bytes).map(Self)
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    kind.is_some_and(|kind| {
+fn is_json(kind: Option<&HeaderValue>) -> bool {
+    kind.and_then(|value| value.to_str().ok()).is_some_and(|kind| {
         let essence = kind.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case("application/json")
     })
 }
 
-fn unreadable(rejection: BytesRejection) -> Problem {
+pub(crate) fn unreadable(rejection: BytesRejection) -> Problem {
     match rejection {
         BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
             Problem::new(Code::BodyTooLarge, "the body is larger than this call takes")

@@ -8,6 +8,8 @@
 //! | `access` | what a key lets its owner do, and what each call needs |
 //! | `keys` | API keys: list, make, revoke |
 //! | [`directory`] | which lanes this server serves |
+//! | [`peers`] | calls for lanes that another node holds |
+//! | `route` | where a signer's lane is |
 //! | `nonces` | allocate and mark |
 //! | `tx` | managed transactions: take, show, list, withdraw, speed up |
 //! | `events` | everything that happens to transactions and lanes, as it happens |
@@ -41,7 +43,9 @@ mod keys;
 mod measure;
 mod nonces;
 mod page;
+pub mod peers;
 pub mod problem;
+mod route;
 mod schema;
 pub mod serve;
 mod signers;
@@ -50,4 +54,5 @@ mod tx;
 pub use app::{App, openapi};
 pub use directory::Directory;
 pub use guard::Guard;
+pub use peers::{ClusterOptions, ClusterSecret, NotHolder};
 pub use serve::{ListenError, Listening, Server};

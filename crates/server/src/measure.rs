@@ -11,10 +11,15 @@ use metrics::{counter, describe_counter, describe_histogram, histogram};
 const REQUESTS: &str = "stile_http_requests_total";
 const SECONDS: &str = "stile_http_request_seconds";
 const KEY_READS: &str = "stile_api_key_reads_total";
+const PASSED_ON: &str = "stile_forward_total";
 
 pub(crate) fn describe() {
     describe_counter!(REQUESTS, "HTTP requests, by method, route and status");
     describe_counter!(KEY_READS, "How often the API keys were read from the database, by result");
+    describe_counter!(PASSED_ON, "Calls passed on to the node that holds their lane, by result");
+    for result in ["answered", "moved", "failed", "refused", "absent", "silent"] {
+        counter!(PASSED_ON, "result" => result).absolute(0);
+    }
     describe_histogram!(SECONDS, metrics::Unit::Seconds, "Seconds an HTTP request took, by route");
 }
 
@@ -34,6 +39,11 @@ pub(crate) async fn measure(request: Request, next: Next) -> Response {
 /// The API keys were read, or could not be.
 pub(crate) fn keys_read(done: bool) {
     counter!(KEY_READS, "result" => if done { "done" } else { "error" }).increment(1);
+}
+
+/// A call was passed on to another node.
+pub(crate) fn passed_on(result: &'static str) {
+    counter!(PASSED_ON, "result" => result).increment(1);
 }
 
 /// A client may make up methods; a label may not.

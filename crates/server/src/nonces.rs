@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use stile_domain::{B256, ChainId, Hold, HoldId, HoldStatus, Timestamp};
 use stile_store::{AllocationKey, HoldFilter, MarkVerdict};
@@ -12,6 +13,7 @@ use uuid::Uuid;
 use crate::access::Access;
 use crate::app::Shared;
 use crate::extract::{self, Body, Parts};
+use crate::peers::Whole;
 use crate::problem::{Problem, Problems};
 use crate::schema;
 
@@ -182,19 +184,22 @@ pub(crate) async fn allocate(
     State(app): State<Shared>,
     access: Access,
     Parts(signer): Parts<String>,
-    headers: HeaderMap,
-    Body(body): Body<AllocateBody>,
-) -> Result<Json<HoldView>, Problem> {
+    Whole { body, original }: Whole<AllocateBody>,
+) -> Result<Response, Problem> {
     let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
-    let nonces = app.node.nonces();
-    let hold = match extract::idempotency_key(&headers)? {
-        Some(key) => {
-            let key = AllocationKey { tenant: TENANT.to_owned(), key };
-            nonces.allocate_once(lane, key).await?
+    let key = original.key()?;
+    let key = key.map(|key| AllocationKey { tenant: TENANT.to_owned(), key });
+    let here = || {
+        let (nonces, key) = (app.node.nonces().clone(), key.clone());
+        async move {
+            let hold = match key {
+                Some(key) => nonces.allocate_once(lane, key).await?,
+                None => nonces.allocate(lane).await?,
+            };
+            Ok(Json(HoldView::from(&hold)))
         }
-        None => nonces.allocate(lane).await?,
     };
-    Ok(Json(HoldView::from(&hold)))
+    app.at_holder(lane, &original, here).await
 }
 
 /// Say that a transaction with this nonce was sent.

@@ -162,7 +162,7 @@ impl Problem {
         self.body
     }
 
-    fn retry_after(mut self, wait: Option<Duration>) -> Self {
+    pub(crate) fn retry_after(mut self, wait: Option<Duration>) -> Self {
         self.body.retry_after = wait.map(|wait| wait.as_secs_f64().ceil() as u64);
         self
     }
@@ -205,6 +205,7 @@ impl From<NonceError> for Problem {
             NonceError::ShuttingDown => (Code::ShuttingDown, None, None),
             NonceError::StoreUnavailable(_) => (Code::StoreUnavailable, None, None),
             NonceError::ChainUnavailable { .. } => (Code::ChainUnavailable, None, None),
+            NonceError::Unaligned { .. } => (Code::LaneUnaligned, None, None),
             NonceError::HoldNotFound => (Code::HoldNotFound, None, None),
             NonceError::HoldConflict { hold } => (Code::HoldConflict, None, Some(hold)),
             NonceError::HoldSuperseded { hold } => (Code::HoldSuperseded, None, Some(hold)),

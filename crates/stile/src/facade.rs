@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use stile_chain::EndpointError;
 use stile_domain::{Lane, TxId};
-use stile_engine::{LaneCare, Node, NonceComponent, Transactions};
+use stile_engine::{LaneCare, Node, NonceComponent, Router, Transactions};
 use stile_server::ListenError;
 use stile_store::{StoreError, Tx};
 
@@ -88,6 +88,11 @@ impl Stile {
     /// Why lanes do not move, and mending them.
     pub fn care(&self) -> &LaneCare {
         self.node.lanes()
+    }
+
+    /// Where lanes are: the node that holds each, and the one that it had best be on.
+    pub fn router(&self) -> &Router {
+        self.node.router()
     }
 
     /// The lanes that this node signs and sends for: each signer on each chain, by chain and

@@ -58,10 +58,11 @@ pub use stile_domain::{
 pub use stile_engine::{
     Accepted, BlockRef, Cancelled, CareError, ChainQuery, Confirmations, Diagnosis, Finding,
     HandlerError, LaneCare, LaneFacts, Mismatch, Mode, NonceComponent, NonceError, OutsideUse,
-    QueueSettings, RejectPolicy, Remedy, Repair, RepairStep, ReplaceError, Resumption, Retention,
-    Sent, Settings, Severity, Transactions, TxError, TxRequest, TxSettings, WithNonceError,
+    Place, QueueSettings, RejectPolicy, Remedy, Repair, RepairStep, ReplaceError, Resumption,
+    Retention, Route, Router, Sent, Settings, Severity, Transactions, TxError, TxRequest,
+    TxSettings, WithNonceError,
 };
-pub use stile_server::ListenError;
+pub use stile_server::{ClusterOptions, ClusterSecret, ListenError, NotHolder};
 pub use stile_store::{
     AllocationKey, Attempt, FencingToken, HoldFilter, HoldPage, LaneEvent, LaneView, StoreError,
     StreamEvent, StreamPosition, Tx, TxEvent, TxFilter, TxPage, Wish,

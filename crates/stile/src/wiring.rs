@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use stile_chain::{BlockTag, Chains, LocalSigner, PoolOptions, RemoteSigner, TxSigner};
 use stile_domain::{
-    Address, ChainId, Finality, HeldExpiry, Lane, LeaseTerms, Market, NodeId, parse_address,
+    Address, ChainId, Finality, HeldExpiry, Lane, LeaseTerms, Market, NodeId, parse_address, serves,
 };
 use stile_engine::{
     ChainQuery, Managed, Mode, OutsideUse, QueueSettings, RejectPolicy, Retention, Settings,
     TxSettings,
 };
-use stile_server::Directory;
+use stile_server::{ClusterOptions, ClusterSecret, Directory, NotHolder};
 use stile_store::OpenOptions;
+use stile_store::postgres::Pooler;
 
 use crate::config::{
     self, ChainQueryMode, Config, FinalityTag, NonceMode, SecretReference, SignerSource,
@@ -38,6 +39,8 @@ pub struct Parts {
     pub managed: Managed,
     /// The lanes served.
     pub directory: Directory,
+    /// How it works together with other nodes.
+    pub cluster: ClusterOptions,
 }
 
 /// Turns a configuration into parts. `environment` is where `env:` references are looked up.
@@ -65,21 +68,46 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
         ..PoolOptions::default()
     };
     let chains = Chains::new(chains, options).map_err(|e| WiringError(format!("[[chain]] {e}")))?;
+    let mut settings = settings(config)?;
+    settings.serves = serves(lanes.iter().map(|lane| (*lane, signers.contains_key(&lane.signer))));
     Ok(Parts {
-        settings: settings(config)?,
+        settings,
+        cluster: cluster(config, environment)?,
         store: open_options(config, true),
-        managed: Managed { chains: Arc::new(chains), signers },
+        managed: Managed { chains: Arc::new(chains), signers, ..Managed::default() },
         directory: Directory::new(lanes),
     })
+}
+
+fn cluster(
+    config: &Config,
+    environment: &HashMap<String, String>,
+) -> Result<ClusterOptions, WiringError> {
+    let secret = config.cluster.secret.as_ref().map(|reference| {
+        let text = secret("secret", reference, environment)?;
+        ClusterSecret::new(text.trim_end_matches(['\r', '\n'])).map_err(|e| format!("secret: {e}"))
+    });
+    let secret = secret.transpose().map_err(|why| WiringError(format!("cluster.{why}")))?;
+    let not_holder = match config.cluster.not_holder {
+        config::NotHolder::Accept => NotHolder::Accept,
+        config::NotHolder::Forward => NotHolder::Forward,
+        config::NotHolder::Reject => NotHolder::Reject,
+    };
+    Ok(ClusterOptions { not_holder, secret })
 }
 
 /// How to open the configured store.
 pub fn open_options(config: &Config, serve: bool) -> OpenOptions {
     OpenOptions {
         url: config.store.url.as_str().to_owned(),
+        direct_url: config.store.direct_url.as_ref().map(|url| url.as_str().to_owned()),
         pool_size: config.store.pool_size,
         statement_timeout: config.store.statement_timeout.get(),
         lock_timeout: config.store.lock_timeout.get(),
+        pooler: match config.store.pooler {
+            config::Pooler::None => Pooler::None,
+            config::Pooler::Transaction => Pooler::Transaction,
+        },
         lease: config.nonce.lease.duration.get(),
         serve,
     }
@@ -139,12 +167,16 @@ fn settings(config: &Config) -> Result<Settings, WiringError> {
         },
         state_timeout: nonce.state_timeout.get(),
         signs_for: HashSet::new(),
+        patience: stile_store::patience(config.store.statement_timeout.get()),
         shutdown_grace: config.server.shutdown_grace.get(),
         tx: tx_settings(config),
         retention: Retention {
             finished: config.retention.finished.get(),
             holds: config.retention.holds.get(),
         },
+        // Known once the signers are.
+        serves: String::new(),
+        moves_lanes: config.cluster.move_lanes,
     })
 }
 

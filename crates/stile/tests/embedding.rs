@@ -93,6 +93,12 @@ async fn everything_runs_inside_with_the_http_api() {
     assert_eq!(done.standing.outcome, Some(Outcome::Success));
     assert!(done.receipt.unwrap().status);
 
+    let route = stile.router().route(stile.lanes()[0]).await.unwrap();
+    assert_eq!(route.holder.map(|place| place.node.0), Some("inside".to_owned()));
+    assert_eq!(route.preferred, None, "nobody could follow a lane to a node without a URL");
+    let nodes = stile.router().nodes();
+    assert_eq!(nodes.iter().map(|live| live.node().0.as_str()).collect::<Vec<_>>(), ["inside"]);
+
     // The same over HTTP.
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let url = format!("http://{}", stile.address().unwrap());

@@ -6,6 +6,7 @@
 //! | `cancel` | transactions withdrawn, with and without a nonce: who won |
 //! | `kills` | a node killed twenty times under load: what was answered is mined, once |
 //! | `lost_commits` | commits whose answer never comes |
+//! | `failover` | PostgreSQL fails over to a standby, with and without the last commits |
 //! | `wire_log` | whatever is on the wire was on record before |
 //! | `reorgs` | blocks replaced and taken away, and endpoints on different forks |
 //! | `outages` | a chain that is away, that takes and does not answer, that wants money |
@@ -17,6 +18,8 @@
 //! | `mixed` | bare nonces and transactions on one lane |
 //! | `takeover` | a holder killed with work in flight |
 //! | `retention` | what is over is removed, as a whole |
+//! | `pooler` | PgBouncer between the nodes and PostgreSQL |
+//! | `restore` | the database lost, or an older one in its place |
 //! | `secrets` | what must not be seen is not seen |
 //!
 //! `support` is what they share.
@@ -33,6 +36,8 @@ mod support;
 mod cancel;
 #[path = "tx/constant_calls.rs"]
 mod constant_calls;
+#[path = "tx/failover.rs"]
+mod failover;
 #[path = "tx/idle.rs"]
 mod idle;
 #[path = "tx/kills.rs"]
@@ -45,10 +50,14 @@ mod mixed;
 mod order;
 #[path = "tx/outages.rs"]
 mod outages;
+#[path = "tx/pooler.rs"]
+mod pooler;
 #[path = "tx/remote_signer.rs"]
 mod remote_signer;
 #[path = "tx/reorgs.rs"]
 mod reorgs;
+#[path = "tx/restore.rs"]
+mod restore;
 #[path = "tx/retention.rs"]
 mod retention;
 #[path = "tx/same_request.rs"]

@@ -16,9 +16,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::time::Duration::from_secs;
     let store = open(OpenOptions {
         url: url.clone(),
+        direct_url: None,
         pool_size: 2,
         statement_timeout: seconds(60),
         lock_timeout: seconds(60),
+        pooler: stile_store::postgres::Pooler::None,
         lease: seconds(10),
         serve: false,
     })?;

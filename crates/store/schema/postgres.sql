@@ -82,13 +82,15 @@ CREATE TABLE lane (
     next_nonce bigint,
     last_chain_nonce bigint,
     paused text,
+    timeline text,
     CONSTRAINT lane_pkey PRIMARY KEY (chain_id, signer),
     CONSTRAINT lane_chain_id_check CHECK ((chain_id > 0)),
     CONSTRAINT lane_fencing_token_check CHECK ((fencing_token > 0)),
     CONSTRAINT lane_last_chain_nonce_check CHECK ((last_chain_nonce >= 0)),
     CONSTRAINT lane_next_nonce_check CHECK ((next_nonce >= 0)),
     CONSTRAINT lane_paused_check CHECK ((paused <> ''::text)),
-    CONSTRAINT lane_signer_check CHECK ((octet_length(signer) = 20))
+    CONSTRAINT lane_signer_check CHECK ((octet_length(signer) = 20)),
+    CONSTRAINT lane_timeline_check CHECK ((timeline <> ''::text))
 ) WITH (fillfactor=50);
 
 CREATE TABLE lane_event (
@@ -105,6 +107,21 @@ CREATE TABLE lane_event (
     CONSTRAINT lane_event_chain_id_check CHECK ((chain_id > 0)),
     CONSTRAINT lane_event_kind_check CHECK ((kind <> ''::text)),
     CONSTRAINT lane_event_signer_check CHECK ((octet_length(signer) = 20))
+);
+
+CREATE TABLE node (
+    node_id text NOT NULL,
+    incarnation uuid NOT NULL,
+    url text,
+    mode text NOT NULL,
+    serves text NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    draining boolean NOT NULL DEFAULT false,
+    CONSTRAINT node_pkey PRIMARY KEY (node_id),
+    CONSTRAINT node_check CHECK ((started_at <= seen_at)),
+    CONSTRAINT node_mode_check CHECK ((mode = ANY (ARRAY['basic'::text, 'worker-queue'::text]))),
+    CONSTRAINT node_node_id_check CHECK ((node_id <> ''::text))
 );
 
 CREATE TABLE nonce (
@@ -126,6 +143,13 @@ CREATE TABLE nonce (
     CONSTRAINT nonce_owner_kind_check CHECK ((owner_kind = ANY (ARRAY['hold'::text, 'tx'::text, 'filler'::text]))),
     CONSTRAINT nonce_status_check CHECK ((status = ANY (ARRAY['HELD'::text, 'CONSUMED'::text, 'RELEASED'::text, 'SUSPECT'::text]))),
     CONSTRAINT nonce_tx_hash_check CHECK ((octet_length(tx_hash) = 32))
+);
+
+CREATE TABLE origin (
+    one boolean NOT NULL DEFAULT true,
+    place text NOT NULL,
+    CONSTRAINT origin_pkey PRIMARY KEY (one),
+    CONSTRAINT origin_one_check CHECK (one)
 );
 
 CREATE TABLE past_hold (
@@ -288,6 +312,15 @@ BEGIN
     END USING ERRCODE = 'check_violation';
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.node_refuse()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    RAISE EXCEPTION 'node %: a process never takes the place of one that started later', OLD.node_id
+        USING ERRCODE = 'check_violation';
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.nonce_refuse()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -307,6 +340,13 @@ BEGIN
     RAISE EXCEPTION '%: what is not over is never removed', TG_TABLE_NAME USING ERRCODE = 'check_violation';
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.stile_timeline()
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+    SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)
+$function$;
+
 CREATE OR REPLACE FUNCTION public.tx_refuse()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -325,6 +365,8 @@ CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW E
 
 CREATE TRIGGER lane_rules BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.fencing_token <= old.fencing_token) AND ((new.fencing_token < old.fencing_token) OR (new.owner_incarnation <> old.owner_incarnation) OR (new.next_nonce < old.next_nonce) OR ((new.next_nonce IS NULL) AND (old.next_nonce IS NOT NULL))))) EXECUTE FUNCTION lane_refuse();
 
+CREATE TRIGGER node_rules BEFORE UPDATE ON public.node FOR EACH ROW WHEN (((new.incarnation <> old.incarnation) AND (new.started_at <= old.started_at))) EXECUTE FUNCTION node_refuse();
+
 CREATE TRIGGER nonce_is_kept_until_consumed BEFORE DELETE ON public.nonce FOR EACH ROW WHEN ((old.status <> 'CONSUMED'::text)) EXECUTE FUNCTION refuse_removal();
 
 CREATE TRIGGER nonce_rules BEFORE UPDATE ON public.nonce FOR EACH ROW WHEN ((((old.status = 'CONSUMED'::text) AND (new.status <> 'CONSUMED'::text)) OR ((new.owner_id <> old.owner_id) AND (old.status <> 'RELEASED'::text)))) EXECUTE FUNCTION nonce_refuse();
@@ -341,7 +383,11 @@ COMMENT ON table lane IS 'Lease and cursor of each signer on each chain';
 
 COMMENT ON table lane_event IS 'What happened to each lane, in order';
 
+COMMENT ON table node IS 'Who shares this database, and when it was last heard of';
+
 COMMENT ON table nonce IS 'Every nonce ever given out, and who has it';
+
+COMMENT ON table origin IS 'The server and the table that the lanes were last known in';
 
 COMMENT ON table tx IS 'Managed transactions and where they stand';
 

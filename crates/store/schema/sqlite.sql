@@ -66,7 +66,7 @@ CREATE TABLE lane (
     updated_at        INTEGER NOT NULL,
     next_nonce        INTEGER CHECK (next_nonce >= 0),
     last_chain_nonce  INTEGER CHECK (last_chain_nonce >= 0),
-    paused            TEXT    CHECK (paused <> ''),
+    paused            TEXT    CHECK (paused <> ''), timeline TEXT CHECK (timeline <> ''),
     PRIMARY KEY (chain_id, signer)
 ) STRICT, WITHOUT ROWID;
 
@@ -79,6 +79,21 @@ CREATE TABLE lane_event (
     node_id       TEXT    NOT NULL,
     fencing_token INTEGER,
     data          TEXT    NOT NULL CHECK (json_valid(data))
+) STRICT;
+
+CREATE TABLE node (
+    node_id     TEXT    PRIMARY KEY CHECK (node_id <> ''),
+    incarnation BLOB    NOT NULL CHECK (length(incarnation) = 16),
+    url         TEXT,
+    mode        TEXT    NOT NULL CHECK (mode IN ('basic', 'worker-queue')),
+    -- Nodes that serve the same lanes with the same keys have the same text here. Only between those
+    -- do lanes move.
+    serves      TEXT    NOT NULL,
+    started_at  INTEGER NOT NULL,
+    seen_at     INTEGER NOT NULL,
+    -- It is about to end and takes no more lanes.
+    draining    INTEGER NOT NULL DEFAULT 0 CHECK (draining IN (0, 1)),
+    CHECK (started_at <= seen_at)
 ) STRICT;
 
 CREATE TABLE nonce (
@@ -97,6 +112,11 @@ CREATE TABLE nonce (
     PRIMARY KEY (chain_id, signer, nonce),
     CHECK (tx_hash IS NULL OR status = 'CONSUMED')
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE origin (
+    one   INTEGER PRIMARY KEY CHECK (one = 1),
+    place TEXT    NOT NULL
+) STRICT;
 
 CREATE TABLE past_hold (
     hold_id      BLOB    PRIMARY KEY CHECK (length(hold_id) = 16),
@@ -228,6 +248,12 @@ CREATE TRIGGER lane_new_incarnation_raises_token BEFORE UPDATE ON lane
 CREATE TRIGGER lane_token_never_falls BEFORE UPDATE ON lane
     WHEN NEW.fencing_token < OLD.fencing_token
     BEGIN SELECT RAISE(ABORT, 'lane: the fencing token never falls'); END;
+
+CREATE TRIGGER node_rules BEFORE UPDATE ON node
+WHEN NEW.incarnation <> OLD.incarnation AND NEW.started_at <= OLD.started_at
+BEGIN
+    SELECT RAISE(ABORT, 'a process never takes the place of one that started later');
+END;
 
 CREATE TRIGGER nonce_changes_hands_only_when_released BEFORE UPDATE ON nonce
     WHEN NEW.owner_id <> OLD.owner_id AND OLD.status <> 'RELEASED'

@@ -1,9 +1,9 @@
 //! What the entries of lanes' histories say, the same on both stores.
 
 use serde_json::{Value, json};
-use stile_domain::Nonce;
+use stile_domain::{Nonce, Remembered};
 
-use crate::{Advance, Realign};
+use crate::{Advance, Realign, Realigned};
 
 /// What the history says of a pause: what is given, and why.
 pub(crate) fn paused_data(reason: &str, data: &Value) -> Value {
@@ -15,6 +15,25 @@ pub(crate) fn paused_data(reason: &str, data: &Value) -> Value {
 /// What the history says of a first cursor.
 pub(crate) fn started_data(cursor: Nonce) -> Value {
     json!({ "cursor": cursor })
+}
+
+/// What the history says of a lane that was brought into another history of the database: what is
+/// given, and how far it went.
+pub(crate) fn realigned_data(
+    data: &Value,
+    realigned: &Realigned,
+    remembered: &Remembered,
+    history: (Option<&str>, &str),
+) -> Value {
+    let (before, now) = history;
+    let mut said = if data.is_object() { data.clone() } else { json!({}) };
+    said["from"] = json!(realigned.from);
+    said["cursor"] = json!(realigned.to);
+    said["chainNonce"] = json!(remembered.used);
+    said["givenOut"] = json!(remembered.given_out);
+    said["timelineBefore"] = json!(before);
+    said["timeline"] = json!(now);
+    said
 }
 
 impl Realign {

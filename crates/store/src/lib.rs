@@ -34,6 +34,11 @@
 //! one stream, whose order ([`StreamPosition`]) is such that a reader who goes on from the last
 //! entry it saw misses nothing, although commits finish out of order.
 //!
+//! # Nodes
+//!
+//! [`NodeStore`] is the part about who shares the database, and what nodes tell each other. It
+//! makes things fast and decides nothing.
+//!
 //! # API keys
 //!
 //! [`KeyStore`] is the part about who may call. Of a token only its SHA-256 is here, so whoever
@@ -51,7 +56,10 @@ mod error;
 mod key_store;
 mod lane_entries;
 mod mark_rules;
+mod node_store;
 mod open;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 pub mod postgres;
 pub mod raw;
 pub mod sqlite;
@@ -63,7 +71,8 @@ mod types;
 
 pub use error::StoreError;
 pub use key_store::{ActiveKey, Key, KeyRef, KeyStore, NewKey};
-pub use open::{OpenOptions, open};
+pub use node_store::{Heard, LaneNews, LiveNode, NodeRecord, NodeStore};
+pub use open::{OpenOptions, open, patience};
 pub use store::Store;
 pub use tx_store::TxStore;
 pub use tx_types::{
@@ -72,7 +81,8 @@ pub use tx_types::{
     StreamPosition, Tx, TxBinding, TxChange, TxEvent, TxFilter, TxPage, Wish, WishEnd, Withdrawal,
 };
 pub use types::{
-    Acquisition, Advance, AllocationKey, Binding, Claim, FencingToken, HeldLane, HoldFilter,
-    HoldPage, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, MarkVerdict, NewHold,
-    NewLaneEvent, Owner, Realign, Refusal, Renewal, Resumed, SchemaReport, Takeover,
+    Acquisition, Advance, AllocationKey, Binding, Claim, ExpiredLane, FencingToken, HeldLane,
+    HoldFilter, HoldPage, LANES_A_RENEWAL, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome,
+    MarkVerdict, NewHold, NewLaneEvent, Owner, Realign, Realigned, Refusal, Renewal, Resumed,
+    SchemaReport, Takeover,
 };

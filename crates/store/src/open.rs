@@ -7,7 +7,7 @@ use std::time::Duration;
 use refinery::{Report, Runner};
 use stile_domain::Timestamp;
 
-use crate::postgres::{PostgresOptions, PostgresStore};
+use crate::postgres::{Pooler, PostgresOptions, PostgresStore};
 use crate::sqlite::SqliteStore;
 use crate::{SchemaReport, Store, StoreError};
 
@@ -16,12 +16,16 @@ use crate::{SchemaReport, Store, StoreError};
 pub struct OpenOptions {
     /// `sqlite://relative.db`, `sqlite:///absolute/path.db` or `postgres://user@host/database`.
     pub url: String,
+    /// Where notifications are heard, past any pooler (PostgreSQL); `None`: at `url`.
+    pub direct_url: Option<String>,
     /// Connections at most (PostgreSQL).
     pub pool_size: usize,
     /// The longest a statement may run.
     pub statement_timeout: Duration,
     /// The longest a statement may wait for a row.
     pub lock_timeout: Duration,
+    /// What stands between Stile and PostgreSQL.
+    pub pooler: Pooler,
     /// How long leases last; a transaction may not sit idle for half as long.
     pub lease: Duration,
     /// Whether this process is going to serve: an embedded database has one server at a time.
@@ -39,13 +43,20 @@ pub fn open(options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
     if options.url.starts_with("postgres://") || options.url.starts_with("postgresql://") {
         return Ok(Arc::new(PostgresStore::new(PostgresOptions {
             url: options.url,
+            direct_url: options.direct_url,
             pool_size: options.pool_size,
             statement_timeout: options.statement_timeout,
             lock_timeout: options.lock_timeout,
             idle_in_transaction_timeout: options.lease * 2 / 5,
+            pooler: options.pooler,
         })?));
     }
     Err(StoreError::Url("must begin with sqlite:// or postgres://".into()))
+}
+
+/// How long a server is waited for that does not answer at all: past every time-out of its own.
+pub fn patience(statement_timeout: Duration) -> Duration {
+    statement_timeout * 2 + Duration::from_secs(2)
 }
 
 /// The newest migration this binary carries.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Remembered};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, KeyStore,
-    LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal,
-    Resumed, SchemaReport, StoreError, StreamPosition, TxStore,
+    Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
+    KeyStore, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, NodeStore, Realign,
+    Realigned, Refusal, Renewal, Resumed, SchemaReport, StoreError, StreamPosition, TxStore,
 };
 
 /// The durable truth about lanes, nonces and holds.
@@ -17,12 +17,17 @@ use crate::{
 /// entry for each item, in the slice's order; an item refused does not harm the others. Slices may
 /// come in any order and name a lane only once.
 #[async_trait]
-pub trait Store: TxStore + KeyStore {
+pub trait Store: TxStore + KeyStore + NodeStore {
     /// Brings the schema up to date. Safe to call from several nodes at once.
     async fn migrate(&self) -> Result<SchemaReport, StoreError>;
 
     /// Fails unless the schema is exactly the one this binary knows.
     async fn check_schema(&self) -> Result<(), StoreError>;
+
+    /// Takes note of where the database lives. If it was loaded from a dump, or an older copy of its
+    /// file was put back, no lane gives out anything before it is held against its chain; answers
+    /// with those lanes. To be called once, at start.
+    async fn arrive(&self) -> Result<Vec<Lane>, StoreError>;
 
     /// Answers if the database does.
     async fn ping(&self) -> Result<(), StoreError>;
@@ -34,6 +39,16 @@ pub trait Store: TxStore + KeyStore {
         &self,
         holder: &Holder,
         lanes: &[Lane],
+        lease: Duration,
+    ) -> Result<Vec<Acquisition>, StoreError>;
+
+    /// Like [`Self::acquire`], but leaves lanes of others alone that have not been out for at least
+    /// this long: time for the node that they had best be on.
+    async fn acquire_patiently(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        patience: Duration,
         lease: Duration,
     ) -> Result<Vec<Acquisition>, StoreError>;
 
@@ -53,6 +68,28 @@ pub trait Store: TxStore + KeyStore {
         limit: u32,
         reorg_window: u32,
     ) -> Result<Vec<HeldLane>, StoreError>;
+
+    /// Up to `limit` lanes that have run out, whoever's they were, and have open work as in
+    /// [`Self::take_expired`], with the time since.
+    async fn expired_lanes(
+        &self,
+        limit: u32,
+        reorg_window: u32,
+    ) -> Result<Vec<ExpiredLane>, StoreError>;
+
+    /// Takes those of these lanes that have run out, whoever's they were, under a fresh token.
+    /// Skips rows that are locked.
+    async fn take_lanes(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        lease: Duration,
+    ) -> Result<Vec<HeldLane>, StoreError>;
+
+    /// Gives a lane to another node: it stands on the lane, under a raised token, and may take it
+    /// at once. So may others if it does not: the lease has run out. Whatever this holder has on
+    /// its way is refused from here on. `false` if the lane was no longer ours.
+    async fn hand_over(&self, claim: &Claim, to: &Holder) -> Result<bool, StoreError>;
 
     /// Extends leases without waiting for any lock.
     async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError>;
@@ -92,6 +129,19 @@ pub trait Store: TxStore + KeyStore {
         at: Nonce,
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError>;
+
+    /// Brings a lane into this history of the database: its cursor goes past everything that can
+    /// have been given out in the one that was lost, its token past every one that can have been
+    /// seen, with an entry in the lane's history. `None`: it is part of this history already, or has
+    /// no cursor yet.
+    async fn realign(
+        &self,
+        node: &NodeId,
+        claim: &Claim,
+        remembered: &Remembered,
+        data: &serde_json::Value,
+        lease: Duration,
+    ) -> Result<Result<Option<Realigned>, Refusal>, StoreError>;
 
     /// Writes planned holds and moves cursors.
     async fn bind(

@@ -56,7 +56,8 @@ pub struct HeldLane {
     pub claim: Claim,
     /// When another node may take it, by the database's clock.
     pub expires_at: Timestamp,
-    /// The cursor; `None` until the lane has been aligned with its chain.
+    /// The cursor; `None` until the lane has been held against its chain in this history of the
+    /// database.
     pub next_nonce: Option<Nonce>,
     /// Why it is paused, if it is.
     pub paused: Option<String>,
@@ -71,6 +72,15 @@ pub enum Takeover {
     Kept,
     /// It is new, or was taken from another incarnation; the token is fresh.
     Taken,
+}
+
+/// A lane whose lease has run out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpiredLane {
+    /// The lane.
+    pub lane: Lane,
+    /// Since when, by the database's clock.
+    pub overdue: Duration,
 }
 
 /// The answer to an acquisition, for one lane.
@@ -115,10 +125,17 @@ pub enum Refusal {
     /// The lane is paused.
     #[error("the lane is paused: {0}")]
     Paused(String),
+    /// The database was failed over or restored since the lane was held against its chain.
+    #[error("the database has another history than the lane: it is held against its chain first")]
+    Unaligned,
     /// The lane's ledger contradicts its cursor: a row exists where the cursor says none can be.
     #[error("the nonce ledger contradicts the cursor: {0}")]
     Inconsistent(String),
 }
+
+/// Lanes renewed or released by one statement on PostgreSQL. Short statements hold few locks for a
+/// short time.
+pub const LANES_A_RENEWAL: usize = 500;
 
 /// What renewal found for one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -259,6 +276,8 @@ pub struct LaneView {
     pub last_chain_nonce: Option<Nonce>,
     /// Why it is paused.
     pub paused: Option<String>,
+    /// Whether it has been held against its chain in this history of the database, if it has a cursor.
+    pub aligned: bool,
     /// How many holds stand `HELD`.
     pub held: u64,
     /// How many stand `SUSPECT`.
@@ -358,4 +377,15 @@ pub enum Resumed {
     Moved,
     /// Nobody ever took the lane.
     NotFound,
+}
+
+/// A lane that was brought into another history of the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Realigned {
+    /// Where the cursor stood, if it did.
+    pub from: Option<Nonce>,
+    /// Where it stands now.
+    pub to: Nonce,
+    /// The token that the lane is under now: the claim it was done with is superseded.
+    pub token: FencingToken,
 }

@@ -63,6 +63,12 @@ impl Launch {
         launch.env("PATH", std::env::var_os("PATH").unwrap_or_default())
     }
 
+    /// The same for another program.
+    pub(crate) fn replace(mut self, program: PathBuf) -> Self {
+        self.program = program;
+        self
+    }
+
     /// Adds an argument.
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());

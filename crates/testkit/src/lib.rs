@@ -18,7 +18,8 @@
 //! | [`programs`] | where the programs are that tests run |
 //! | [`process`] | a running program: its output, signals and exit |
 //! | [`launch`] | how a program is started |
-//! | [`postgres`] | a private PostgreSQL server |
+//! | [`postgres`] | a private PostgreSQL server, and one that follows it |
+//! | [`pgbouncer`] | a private PgBouncer before it |
 //! | [`anvil`] | a private development chain |
 //! | [`redis`] | a private Redis server |
 //! | [`proxy`] | a TCP proxy that cuts, freezes and loses answers |
@@ -40,6 +41,7 @@
 
 pub mod anvil;
 pub mod launch;
+pub mod pgbouncer;
 pub mod ports;
 pub mod postgres;
 pub mod process;
@@ -56,6 +58,7 @@ mod watcher;
 
 pub use anvil::{Anvil, AnvilOptions, Mined};
 pub use launch::Launch;
+pub use pgbouncer::PgBouncer;
 pub use ports::free_port;
 pub use postgres::Postgres;
 pub use process::Process;

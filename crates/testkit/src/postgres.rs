@@ -1,13 +1,19 @@
 //! A private PostgreSQL server.
 
+mod backup;
+mod freeze;
+mod standby;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
+pub use self::backup::Backup;
+pub use self::freeze::Frozen;
 use crate::account::Account;
 use crate::launch::Launch;
 use crate::process::Process;
@@ -76,15 +82,21 @@ impl Postgres {
             directory,
         };
         server.initialise().await;
+        server.launch_somewhere().await;
+        server
+    }
+
+    /// Starts the server on a port that is free.
+    async fn launch_somewhere(&mut self) {
         for _ in 0..PORT_ATTEMPTS {
-            server.port = ports::free_port();
-            match server.launch().await {
-                Ok(()) => return server,
-                Err(_) if server.log().contains("Address already in use") => continue,
-                Err(status) => panic!("PostgreSQL ended ({status}):\n{}", server.log()),
+            self.port = ports::free_port();
+            match self.launch().await {
+                Ok(()) => return,
+                Err(_) if self.log().contains("Address already in use") => continue,
+                Err(status) => panic!("PostgreSQL ended ({status}):\n{}", self.log()),
             }
         }
-        panic!("no free port for PostgreSQL in {PORT_ATTEMPTS} attempts:\n{}", server.log());
+        panic!("no free port for PostgreSQL in {PORT_ATTEMPTS} attempts:\n{}", self.log());
     }
 
     async fn initialise(&self) {
@@ -158,6 +170,21 @@ impl Postgres {
         done.unwrap_or_else(|error| panic!("{statement}: {error:?}\n{}", self.log()));
     }
 
+    /// The first column of the first row that a query in the database `postgres` answers with.
+    async fn value(&self, query: &str) -> String {
+        let (client, connection) = tokio_postgres::connect(&self.url("postgres"), NoTls)
+            .await
+            .unwrap_or_else(|error| panic!("connect to PostgreSQL: {error}\n{}", self.log()));
+        let run = async move |client: Client| client.simple_query(query).await;
+        let (answer, _) = tokio::join!(run(client), connection);
+        let answer = answer.unwrap_or_else(|error| panic!("{query}: {error:?}\n{}", self.log()));
+        let row = answer.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        row.unwrap_or_default()
+    }
+
     /// The URL of a database on this server, whether or not it exists.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
@@ -185,6 +212,12 @@ impl Postgres {
         let process = self.process.take().expect("the server runs");
         process.signal(Signal::Quit);
         process.wait_exit(DEADLINE).await;
+    }
+
+    /// The process of a server that runs, to freeze it. (Only the server's own process: those that
+    /// serve connections are others, in its group.)
+    pub fn process(&self) -> &Process {
+        self.process.as_ref().expect("the server runs")
     }
 
     /// Starts a stopped server again on its data and its port, and waits until it has recovered.

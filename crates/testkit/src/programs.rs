@@ -47,6 +47,12 @@ pub fn redis() -> PathBuf {
     on_path("redis-server").unwrap_or_else(|| missing("redis-server", "Redis"))
 }
 
+/// `pgbouncer`, also from where Debian puts it, which is not on everybody's `PATH`.
+pub fn pgbouncer() -> PathBuf {
+    let debian = || Some(PathBuf::from("/usr/sbin/pgbouncer")).filter(|file| file.is_file());
+    on_path("pgbouncer").or_else(debian).unwrap_or_else(|| missing("pgbouncer", "PgBouncer"))
+}
+
 /// anvil: the one that [`ANVIL_VARIABLE`] names, else the pinned one that `npm ci` puts into the
 /// workspace, else the one on `PATH`.
 pub fn anvil() -> PathBuf {

@@ -4,7 +4,7 @@ mod connection;
 mod faults;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as Shared, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -20,7 +20,7 @@ use crate::ports;
 #[derive(Debug)]
 pub struct TcpProxy {
     address: SocketAddr,
-    target: SocketAddr,
+    target: Arc<Shared<SocketAddr>>,
     faults: Arc<Faults>,
     /// The task that listens, with its connections inside. Empty while cut.
     listening: Mutex<JoinSet<()>>,
@@ -30,6 +30,7 @@ impl TcpProxy {
     /// Starts forwarding from a free port of 127.0.0.1.
     pub async fn start(target: SocketAddr) -> Self {
         let (listener, address) = bind_anywhere().await;
+        let target = Arc::new(Shared::new(target));
         let proxy = Self { address, target, faults: Arc::default(), listening: Mutex::default() };
         proxy.listen(listener, &mut *proxy.listening.lock().await);
         proxy
@@ -38,6 +39,11 @@ impl TcpProxy {
     /// Where clients connect; the same as long as the proxy lives.
     pub fn addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Sends new connections to another server. Those that are open stay where they are.
+    pub fn point_to(&self, target: SocketAddr) {
+        *self.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
     }
 
     /// Closes every connection and refuses new ones, until [`TcpProxy::heal`].
@@ -78,7 +84,7 @@ impl TcpProxy {
     }
 
     fn listen(&self, listener: TcpListener, listening: &mut JoinSet<()>) {
-        let (target, faults) = (self.target, Arc::clone(&self.faults));
+        let (target, faults) = (Arc::clone(&self.target), Arc::clone(&self.faults));
         listening.spawn(async move {
             // Inside this task rather than in tasks of their own: when it has ended, they have.
             let mut connections = FuturesUnordered::new();
@@ -86,6 +92,7 @@ impl TcpProxy {
                 tokio::select! {
                     accepted = listener.accept() => {
                         let (client, _) = accepted.expect("accept a connection");
+                        let target = *target.lock().unwrap_or_else(PoisonError::into_inner);
                         connections.push(connection::serve(client, target, Arc::clone(&faults)));
                     }
                     Some(()) = connections.next() => {}

@@ -18,6 +18,8 @@ pub struct LaneFacts {
     pub holder: HolderFacts,
     /// Why it is paused.
     pub paused: Option<String>,
+    /// Whether it has been held against its chain since the database failed over or was restored.
+    pub aligned: bool,
     /// The next fresh nonce.
     pub next_nonce: Option<Nonce>,
     /// The nonce that the chain waits for; `None` if no endpoint says.

@@ -17,6 +17,7 @@ use stile_store::{
 use tokio::sync::{MutexGuard, oneshot};
 use tracing::{debug, info, warn};
 
+use crate::cluster;
 use crate::core::Core;
 use crate::error::NonceError;
 use crate::lanes::{Slot, Work};
@@ -53,6 +54,12 @@ impl SendCall {
         let _ = self.reply.send(result);
     }
 
+    /// Whether its caller has been told that the store did not answer in time. Then nothing is begun
+    /// any more; whoever only hung up has handed it over.
+    fn is_given_up(&self, core: &Core) -> bool {
+        self.reply.is_closed() && self.came.elapsed() >= core.settings.patience
+    }
+
     fn key(&self) -> Option<(String, String)> {
         self.new.request_id.as_ref().map(|id| (self.new.tenant.clone(), id.clone()))
     }
@@ -61,7 +68,7 @@ impl SendCall {
 /// Takes transactions in, for any number of lanes.
 pub(crate) async fn admit(core: &Arc<Core>, calls: Vec<SendCall>) {
     let mut by_lane: BTreeMap<Lane, Vec<SendCall>> = BTreeMap::new();
-    for call in calls {
+    for call in calls.into_iter().filter(|call| !call.is_given_up(core)) {
         by_lane.entry(call.new.lane).or_default().push(call);
     }
     let lanes = by_lane.into_iter().map(|(lane, calls)| admit_lane(core, lane, calls));
@@ -245,6 +252,9 @@ async fn ready(core: &Arc<Core>, slot: &Arc<Slot>, work: &mut MutexGuard<'_, Wor
     if slot.trusted_claim().is_some_and(|claim| work.planner(&claim).is_some()) {
         return true;
     }
+    if core.is_known_elsewhere(slot) {
+        return false;
+    }
     let Ok(mut answers) = core.acquire(&[slot.lane()]).await else { return false };
     match answers.pop() {
         Some(Acquisition::Held(held)) => match (held.paused, held.next_nonce) {
@@ -351,6 +361,7 @@ async fn accept(core: &Arc<Core>, slot: &Slot, calls: Vec<SendCall>) {
         Ok(answers) => {
             metrics::committed("accept", answers.len(), sent.elapsed());
             core.events.send_modify(|count| *count += 1);
+            cluster::ring(core, lane);
             for (call, answer) in calls.into_iter().zip(answers) {
                 match answer {
                     Acceptance::New(tx) => {

@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use crate::core::Core;
 use crate::metrics;
+use crate::tx::bind;
 use crate::tx::book::Open;
 
 /// Lanes read by one statement.
@@ -71,8 +72,8 @@ fn read<'a>(core: &'a Arc<Core>, lanes: &'a [Lane]) -> BoxFuture<'a, ()> {
             let Some(track) = core.tracks.get(lane.chain) else { continue };
             track.adopted().push(*lane);
             track.look.notify_one();
-            super::wake(core, &core.lanes.slot(*lane));
         }
+        bind::wake_many(core, lanes).await;
     }
     .boxed()
 }

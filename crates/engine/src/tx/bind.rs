@@ -6,9 +6,9 @@
 
 mod commit;
 mod prepare;
+mod waking;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use stile_domain::{Lane, Planner};
@@ -25,6 +25,7 @@ use crate::tx::wishes;
 use self::commit::{Batch, Binder};
 pub(crate) use self::commit::{bound, written};
 use self::prepare::prepare;
+pub(crate) use self::waking::{wake, wake_many};
 
 /// Transactions bound in one commit.
 const BATCH_LIMIT: usize = 1000;
@@ -33,9 +34,13 @@ const BATCH_LIMIT: usize = 1000;
 /// much is signed in vain if the plan changes.
 const REMOTE_BATCH_LIMIT: usize = 64;
 
-/// How often it is looked whether something waits that nobody told of, a transaction or a wish:
-/// accepted by another node, or held up.
+/// How often it is looked whether something waits that was held up, or, where other nodes are not
+/// heard, that another node has accepted.
 const POLL: Duration = Duration::from_millis(500);
+
+/// Where other nodes are heard: how many looks at what is known to wait come before one at all
+/// lanes.
+const LOOKS_PER_FULL_LOOK: u32 = 4;
 
 /// How old a fee quote may be.
 const QUOTE_AGE: Duration = Duration::from_secs(60);
@@ -46,63 +51,40 @@ pub(crate) fn fresh_quote() -> Instant {
     now.checked_sub(QUOTE_AGE).unwrap_or(now)
 }
 
-/// Sees to it that somebody binds what waits on a lane.
-pub(crate) fn wake(core: &Arc<Core>, slot: &Arc<Slot>) {
-    if core.stopping.is_cancelled()
-        || !core.signers.contains_key(&slot.lane().signer)
-        || core.tracks.get(slot.lane().chain).is_none()
-    {
-        return;
-    }
-    // Set first, then looked at by whoever runs: a wake-up is never lost between the two.
-    slot.woken.store(true, Ordering::SeqCst);
-    if slot.binding.swap(true, Ordering::SeqCst) {
-        return;
-    }
-    let (core, slot) = (Arc::clone(core), Arc::clone(slot));
-    let producers = core.producers.clone();
-    producers.spawn(async move {
-        loop {
-            while slot.woken.swap(false, Ordering::SeqCst) && !core.stopping.is_cancelled() {
-                while bind_some(&core, &slot).await == Progress::More
-                    && !core.stopping.is_cancelled()
-                {}
-            }
-            slot.reserved.send_replace(false);
-            slot.binding.store(false, Ordering::SeqCst);
-            // Woken after the last look and before the flag fell: somebody must go on.
-            let missed = slot.woken.load(Ordering::SeqCst) && !core.stopping.is_cancelled();
-            if !missed || slot.binding.swap(true, Ordering::SeqCst) {
-                return;
-            }
-        }
-    });
-}
-
 /// Looks for what waits on the lanes this node holds.
 pub(crate) async fn poll(core: Arc<Core>) {
     let mut ticks = tokio::time::interval(POLL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
+    for count in 0_u32.. {
         tokio::select! {
             () = core.stopping.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        let lanes: Vec<Lane> = core.lanes.held().into_iter().map(|(slot, _)| slot.lane()).collect();
-        for chunk in lanes.chunks(500) {
-            wishes::look(&core, chunk).await;
-            match core.store.lanes_with_waiting(chunk).await {
-                Ok(waiting) => {
-                    for lane in waiting {
-                        let slot = core.lanes.slot(lane);
-                        slot.set_waiting(true);
-                        wake(&core, &slot);
-                    }
+        if core.bell.hears() && !count.is_multiple_of(LOOKS_PER_FULL_LOOK) {
+            let held = core.lanes.held().into_iter().map(|(slot, _)| slot);
+            held.filter(|slot| slot.has_waiting()).for_each(|slot| wake(&core, &slot));
+        } else {
+            look(&core).await;
+        }
+    }
+}
+
+/// Looks for what waits, transactions and wishes, on all lanes that this node holds.
+pub(crate) async fn look(core: &Arc<Core>) {
+    let lanes: Vec<Lane> = core.lanes.held().into_iter().map(|(slot, _)| slot.lane()).collect();
+    for chunk in lanes.chunks(500) {
+        wishes::look(core, chunk).await;
+        match core.store.lanes_with_waiting(chunk).await {
+            Ok(waiting) => {
+                for lane in waiting {
+                    let slot = core.lanes.slot(lane);
+                    slot.set_waiting(true);
+                    wake(core, &slot);
                 }
-                Err(error) => {
-                    metrics::store_failed("waiting");
-                    debug!(%error, "waiting transactions could not be looked for");
-                }
+            }
+            Err(error) => {
+                metrics::store_failed("waiting");
+                debug!(%error, "waiting transactions could not be looked for");
             }
         }
     }
@@ -122,6 +104,10 @@ async fn bind_some(core: &Arc<Core>, slot: &Arc<Slot>) -> Progress {
     else {
         return Progress::Stop;
     };
+    // That node is told of what waits, and whatever it leaves is found when its lease is over.
+    if core.is_known_elsewhere(slot) {
+        return Progress::Stop;
+    }
     let in_flight = track.book().in_flight(lane);
     let room = match core.settings.tx.max_in_flight.saturating_sub(in_flight) {
         // What closes a gap needs no room: nothing in flight can be mined before it.

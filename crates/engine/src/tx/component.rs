@@ -10,7 +10,8 @@ use stile_domain::{
     ChainId, Fees, Finality, Header, Lane, Payload, TxId, gas_limit_for, request_hash,
 };
 use stile_store::{
-    Attempt, NewTx, StoreError, StreamEvent, StreamPosition, Tx, TxEvent, TxFilter, TxPage,
+    Acquisition, Attempt, NewTx, Owner, StoreError, StreamEvent, StreamPosition, Tx, TxEvent,
+    TxFilter, TxPage,
 };
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
@@ -117,6 +118,30 @@ impl Transactions {
         self.check_lane(lane).is_ok()
     }
 
+    /// Who else holds a lane; `None` if this node does, or has just taken it, and for a lane that
+    /// no transaction can be sent on here: that is said before anybody is asked. What the database
+    /// said within the given time need not be asked again.
+    pub async fn held_elsewhere(
+        &self,
+        lane: Lane,
+        within: Duration,
+    ) -> Result<Option<Owner>, NonceError> {
+        if self.check_lane(lane).is_err() {
+            return Ok(None);
+        }
+        let slot = self.core.lanes.slot(lane);
+        if slot.trusted_claim().is_some() {
+            return Ok(None);
+        }
+        if let Some(owner) = slot.elsewhere(within).filter(|_| self.core.queues()) {
+            return Ok(Some(owner));
+        }
+        Ok(match self.core.acquire(&[lane]).await?.pop() {
+            Some(Acquisition::Other(owner)) => Some(owner),
+            _ => None,
+        })
+    }
+
     fn check_lane(&self, lane: Lane) -> Result<(), TxError> {
         if !self.core.signers.contains_key(&lane.signer) {
             return Err(TxError::NoKey { lane });
@@ -153,6 +178,7 @@ impl Transactions {
                 Err(error) => Awaited::Known(Box::new(Err(error))),
             });
         }
+        let until = tokio::time::Instant::now() + self.core.settings.patience;
         let mut refused: HashMap<Lane, NonceError> = HashMap::new();
         for (lane, calls) in lanes {
             // A refused call is dropped, and its answers with it.
@@ -164,12 +190,13 @@ impl Transactions {
         for answer in answers {
             results.push(match answer {
                 Awaited::Known(result) => *result,
-                Awaited::Answer(lane, answer) => match answer.await {
-                    Ok(result) => result.map(|Admitted { tx, new }| Accepted { tx, new }),
-                    Err(_) => {
+                Awaited::Answer(lane, answer) => match self.core.in_time(until, answer).await {
+                    Ok(Ok(result)) => result.map(|Admitted { tx, new }| Accepted { tx, new }),
+                    Ok(Err(_)) => {
                         let error = refused.get(&lane).cloned();
                         Err(TxError::Lane(error.unwrap_or(NonceError::ShuttingDown)))
                     }
+                    Err(late) => Err(TxError::Lane(late)),
                 },
             });
         }

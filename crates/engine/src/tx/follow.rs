@@ -12,6 +12,7 @@ mod verify;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use stile_chain::{ChainError, Sighting, View};
 use stile_domain::{Header, HeaderWindow, Lane, Receipt, TxId};
@@ -218,8 +219,17 @@ async fn done_above(
     })
 }
 
-/// Opens finished transactions again that a fork concerns, before the new blocks are looked at.
+/// How long what is decided may take to be written before a fork is looked at later.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Opens finished transactions again that a fork concerns, before the new blocks are looked at. One
+/// that was found final and is not written so yet is neither in the book nor among the finished
+/// ones, so whatever is decided has to be written first.
 async fn reopen(core: &Core, track: &Track, ancestor: u64) -> Result<(), ChainError> {
+    if !core.recorder.is_written(WRITTEN_WITHIN).await {
+        let said = vec!["what was decided before a fork is not written yet".to_owned()];
+        return Err(ChainError::Unreachable { chain: track.pool.chain(), said });
+    }
     let lanes: Vec<Lane> = held_lanes(core, track);
     let floor = ancestor.saturating_sub(u64::from(core.settings.tx.reorg_window));
     let done = done_above(core, track, &lanes, floor).await?;

@@ -68,7 +68,7 @@ use stile_domain::{Lane, Nonce};
 use stile_store::StoreError;
 
 pub(crate) use admit::{SendCall, admit};
-pub(crate) use adopt::{adopt, give_up};
+pub(crate) use adopt::{adopt, again, give_up};
 pub(crate) use bind::wake;
 pub(crate) use record::Recorder;
 pub(crate) use track::Tracks;

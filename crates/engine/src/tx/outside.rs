@@ -78,7 +78,8 @@ async fn judge(core: &Arc<Core>, track: &Track, strange: &Strange) -> Result<(),
         Some(LedgerOwner::Tx(..)) => Ok(()),
         None => {
             let view = core.store.lanes(&[*lane]).await?.pop().flatten();
-            match view.and_then(|view| view.next_nonce) {
+            // What the database has lost is nobody else's; the lane is being realigned.
+            match view.filter(|view| view.aligned).and_then(|view| view.next_nonce) {
                 Some(cursor) if seen.nonce >= cursor => {
                     used(core, *lane, seen.nonce, Some(seen.hash), None).await
                 }
@@ -178,7 +179,8 @@ pub(crate) async fn search(core: &Arc<Core>, track: &Track, view: &View, silent:
 }
 
 /// The transaction that used a nonce, by halving the stretch of blocks in which the account's count
-/// passed it. `None` if it is one of ours, or not to be found.
+/// passed it. `None` if it is one of ours, or not to be found. Endpoints forget old states: where one
+/// has, this fails, and nothing is concluded.
 async fn find(
     track: &Track,
     view: &View,
@@ -195,17 +197,12 @@ async fn find(
         // Not passed as far as this endpoint has come.
         return Ok(None);
     }
-    let outsider = |tx_hash, block_number, block_hash| Rival {
-        by: Successor::Outsider,
-        tx_hash,
-        block_number,
-        block_hash,
+    let stretch = if ends.first().is_some_and(passed) {
+        further_down(view, lane, nonce, bottom).await?
+    } else {
+        Some((bottom, tip))
     };
-    if ends.first().is_some_and(passed) {
-        // Before the oldest header that is kept: which one it was does not matter any more.
-        return Ok(window.hash_at(bottom).map(|hash| outsider(None, bottom, hash)));
-    }
-    let (mut below, mut above) = (bottom, tip);
+    let Some((mut below, mut above)) = stretch else { return Ok(None) };
     while above - below > 1 {
         let middle = below + (above - below) / 2;
         let count = view.counts_at(lane.signer, &[middle]).await?;
@@ -214,7 +211,31 @@ async fn find(
     let Some(block) = view.block_at(above).await? else { return Ok(None) };
     let used = block.transactions.iter().find(|tx| tx.from == lane.signer && tx.nonce == nonce);
     let ours = |hash: &B256| track.book().by_hash(hash).is_some();
-    Ok(used
-        .filter(|tx| !ours(&tx.hash))
-        .map(|tx| outsider(Some(tx.hash), block.header.height, block.header.hash)))
+    Ok(used.filter(|tx| !ours(&tx.hash)).map(|tx| Rival {
+        by: Successor::Outsider,
+        tx_hash: Some(tx.hash),
+        block_number: block.header.height,
+        block_hash: block.header.hash,
+    }))
+}
+
+/// Where an account's count passed a nonce, below the headers that are kept: they may be few, of a
+/// node that has just begun to follow. That nobody shows a receipt is no evidence that the nonce is
+/// somebody else's, so its block is looked for until it is found.
+async fn further_down(
+    view: &View,
+    lane: Lane,
+    nonce: Nonce,
+    bottom: u64,
+) -> Result<Option<(u64, u64)>, ChainError> {
+    let (mut above, mut step) = (bottom, 1);
+    while above > 0 {
+        let below = above.saturating_sub(step);
+        let count = view.counts_at(lane.signer, &[below]).await?;
+        if count.first().is_none_or(|count| *count <= nonce) {
+            return Ok(Some((below, above)));
+        }
+        (above, step) = (below, step.saturating_mul(2));
+    }
+    Ok(None)
 }

@@ -6,13 +6,14 @@
 //! read again.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stile_domain::{Lane, TxId};
 use stile_store::{Claim, LaneChanges, Recorded, Refusal, StoreError, TxChange};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use crate::core::Core;
@@ -36,6 +37,9 @@ const BEHIND: usize = 5000;
 pub(crate) struct Recorder {
     sender: UnboundedSender<Decided>,
     waiting: AtomicUsize,
+    /// How many changes have been decided, and how many of the first of them are written or dropped.
+    decided: AtomicU64,
+    settled: watch::Sender<u64>,
     /// How often each lane was forgotten. What was decided before that was decided on a memory that
     /// turned out to be wrong, or is somebody else's to decide.
     forgotten: Mutex<HashMap<Lane, u64>>,
@@ -49,14 +53,21 @@ pub(crate) type Inbox = UnboundedReceiver<Decided>;
 impl Recorder {
     pub(crate) fn new() -> (Self, Inbox) {
         let (sender, inbox) = unbounded_channel();
-        let forgotten = Mutex::default();
-        (Self { sender, waiting: AtomicUsize::new(0), forgotten }, inbox)
+        let recorder = Self {
+            sender,
+            waiting: AtomicUsize::default(),
+            decided: AtomicU64::default(),
+            settled: watch::Sender::default(),
+            forgotten: Mutex::default(),
+        };
+        (recorder, inbox)
     }
 
     /// Hands over a change. To be called under the book's lock, in which it was decided.
     pub(crate) fn write(&self, lane: Lane, change: Option<TxChange>) {
         if let Some(change) = change {
             self.waiting.fetch_add(1, Ordering::Relaxed);
+            self.decided.fetch_add(1, Ordering::SeqCst);
             // The inbox only closes when the process ends.
             let _ = self.sender.send((lane, self.times_forgotten(lane), change));
         }
@@ -66,6 +77,15 @@ impl Recorder {
     /// written yet is dropped too. To be called under the book's lock.
     pub(crate) fn forget(&self, lane: Lane) {
         *self.forgotten().entry(lane).or_default() += 1;
+    }
+
+    /// Waits until everything is written that has been decided so far. `false` if the database does
+    /// not take it within this time.
+    pub(crate) async fn is_written(&self, within: Duration) -> bool {
+        let decided = self.decided.load(Ordering::SeqCst);
+        let mut settled = self.settled.subscribe();
+        let written = settled.wait_for(|settled| *settled >= decided);
+        matches!(tokio::time::timeout(within, written).await, Ok(Ok(_)))
     }
 
     /// Whether what was decided when a lane had been forgotten so often still counts.
@@ -96,6 +116,7 @@ impl Recorder {
 /// Runs until the node stops and nobody is left who decides anything.
 pub(crate) async fn run(core: Arc<Core>, mut inbox: Inbox) {
     let mut waiting: VecDeque<Decided> = VecDeque::new();
+    let mut taken: u64 = 0;
     let ended = core.producers.wait();
     tokio::pin!(ended);
     let mut ending = false;
@@ -104,7 +125,10 @@ pub(crate) async fn run(core: Arc<Core>, mut inbox: Inbox) {
             let mut more = Vec::new();
             tokio::select! {
                 biased;
-                _ = inbox.recv_many(&mut more, BATCH_LIMIT) => waiting.extend(more),
+                count = inbox.recv_many(&mut more, BATCH_LIMIT) => {
+                    taken += count as u64;
+                    waiting.extend(more);
+                }
                 () = &mut ended, if !ending => ending = true,
                 else => return,
             }
@@ -121,6 +145,9 @@ pub(crate) async fn run(core: Arc<Core>, mut inbox: Inbox) {
         write(&core, batch).await;
         if core.recorder.done(before - waiting.len()) {
             wake_all(&core);
+        }
+        if waiting.is_empty() {
+            core.recorder.settled.send_replace(taken);
         }
     }
 }

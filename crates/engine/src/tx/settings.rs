@@ -7,6 +7,8 @@ use std::time::Duration;
 use stile_chain::{Chains, TxSigner};
 use stile_domain::{Address, ChainId, FeePolicy, Finality, Market};
 
+use crate::cluster::membership::Membership;
+
 /// How managed transactions are sent and followed.
 #[derive(Debug, Clone)]
 pub struct TxSettings {
@@ -72,11 +74,13 @@ pub enum OutsideUse {
     Follow,
 }
 
-/// What managed transactions need besides a store.
+/// What a node that sends transactions needs besides a store.
 #[derive(Debug, Clone, Default)]
 pub struct Managed {
     /// The chains they go to.
     pub chains: Arc<Chains>,
     /// Who signs for which account. Accounts without a signer have bare nonces only.
     pub signers: HashMap<Address, Arc<dyn TxSigner>>,
+    /// Where other nodes are learned from; `None` for the store.
+    pub membership: Option<Arc<dyn Membership>>,
 }

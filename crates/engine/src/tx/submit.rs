@@ -4,6 +4,8 @@
 //! record, whoever sent it and however late. The order within a lane is kept: a lane is in at most
 //! one batch at a time, lowest nonce first. Many lanes go side by side, and share batches.
 
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod queue;
 
 use std::collections::HashSet;
@@ -97,7 +99,10 @@ async fn send(core: &Arc<Core>, track: &Arc<Track>, batch: Vec<Item>) {
         wanted.collect()
     };
     if !wanted.is_empty() {
+        #[cfg(not(feature = "planted-bugs"))]
         let raw: Vec<Bytes> = wanted.iter().map(|item| item.raw.clone()).collect();
+        #[cfg(feature = "planted-bugs")]
+        let raw: Vec<Bytes> = planted::bytes(core, track, &wanted).await;
         let answers = track.pool.send_raw(&raw).await;
         for (item, answer) in wanted.iter().zip(&answers) {
             if let Some(cause) = conclude(core, track, item, answer) {

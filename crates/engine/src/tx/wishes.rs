@@ -10,6 +10,7 @@ use stile_domain::{FeeLimitReached, Fees, Lane, TxId, TxState};
 use stile_store::{StoreError, Tx, Wish, Withdrawal};
 use tracing::{debug, info};
 
+use crate::cluster;
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::replace::{Cause, replace};
@@ -109,6 +110,8 @@ async fn leave(core: &Arc<Core>, id: TxId, wish: Wish) -> Result<Tx, ReplaceErro
     let slot = core.lanes.slot(tx.lane);
     if slot.claim().is_some() {
         grant(core, tx.lane, id, wish);
+    } else {
+        cluster::ring(core, tx.lane);
     }
     Ok(tx)
 }

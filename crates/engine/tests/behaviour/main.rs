@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `cluster` | two nodes on one database: who serves a lane, and who takes it over |
 //! | `lease` | what a node does with a lease it can no longer be sure of |
+//! | `many` | more lanes than anybody looks at one by one |
+//! | `moving` | lanes that move to the node that they had best be on |
 //! | `namesakes` | two processes under one node id |
 //! | `queue` | worker-queue mode: order, batches, full queues |
 //! | `shutdown` | what is finished, what is refused, what is left behind |
@@ -21,6 +23,8 @@ mod cluster;
 mod commits;
 mod handlers;
 mod lease;
+mod many;
+mod moving;
 mod namesakes;
 mod pause;
 mod queue;

@@ -51,8 +51,12 @@ async fn a_robbed_process_does_not_take_its_lanes_back(bench: Bench) {
     holds.push(robber.nonces().allocate(lane(LANE)).await.unwrap());
     accounted(&*bench.store, lane(LANE), 0, &holds).await;
 
-    // Once the lane is given back, it may have it like anybody else.
+    // Once the lane is given back, it may have it like anybody else. Where calls queue, it believes
+    // for a moment what it was told of whose the lane is.
     robber.shutdown().await;
-    holds.push(robbed.nonces().allocate(lane(LANE)).await.unwrap());
+    let got = eventually("the lane to be known to be free", async || {
+        robbed.nonces().allocate(lane(LANE)).await.ok()
+    });
+    holds.push(got.await);
     accounted(&*bench.store, lane(LANE), 0, &holds).await;
 }

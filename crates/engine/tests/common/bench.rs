@@ -62,11 +62,12 @@ impl Bench {
         Self { database, mode, store }
     }
 
-    /// Settings under which nothing runs out by itself and no chain is asked.
+    /// Settings under which nothing runs out or moves by itself and no chain is asked.
     pub(crate) fn settings(&self, node: &str) -> Settings {
         Settings {
             mode: self.mode,
             url: Some(format!("http://{node}:7420")),
+            moves_lanes: false,
             ..Settings::new(node)
         }
     }

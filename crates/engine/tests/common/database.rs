@@ -54,13 +54,26 @@ impl Database {
     }
 }
 
+impl Database {
+    /// The first column of the first row, a text (PostgreSQL only).
+    pub(crate) async fn value(&self, sql: &str) -> String {
+        let connected = tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await;
+        let (client, connection) = connected.expect("connect");
+        let run = async move { client.query_one(sql, &[]).await.map(|row| row.get(0)) };
+        let (value, _) = tokio::join!(run, connection);
+        value.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
+    }
+}
+
 /// Waits are longer than a sound database needs and shorter than the deadline of a test.
 fn open_at(url: String) -> Arc<dyn Store> {
     let options = OpenOptions {
         url,
+        direct_url: None,
         pool_size: 8,
         statement_timeout: Duration::from_secs(10),
         lock_timeout: Duration::from_secs(5),
+        pooler: stile_store::postgres::Pooler::None,
         lease: Duration::from_secs(10),
         serve: false,
     };

@@ -16,6 +16,7 @@ mod database;
 mod ledger;
 mod spy;
 mod spy_keys;
+mod spy_nodes;
 mod spy_txs;
 
 pub(crate) use bench::{

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Remembered};
 use stile_store::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneEvent,
-    LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal, Resumed,
-    SchemaReport, Store, StoreError, StreamPosition,
+    Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
+    LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Realigned, Refusal,
+    Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
 };
 use testkit::eventually;
 use tokio::sync::watch;
@@ -196,6 +196,43 @@ impl Store for Spy {
         answer
     }
 
+    async fn acquire_patiently(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        patience: Duration,
+        lease: Duration,
+    ) -> Result<Vec<Acquisition>, StoreError> {
+        self.count("acquire");
+        self.enter(lanes, false);
+        self.acquires.pass().await;
+        let answer = self.inner.acquire_patiently(holder, lanes, patience, lease).await;
+        self.count("acquired");
+        self.leave(lanes);
+        answer
+    }
+
+    async fn expired_lanes(
+        &self,
+        limit: u32,
+        reorg_window: u32,
+    ) -> Result<Vec<ExpiredLane>, StoreError> {
+        self.inner.expired_lanes(limit, reorg_window).await
+    }
+
+    async fn take_lanes(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        lease: Duration,
+    ) -> Result<Vec<HeldLane>, StoreError> {
+        self.inner.take_lanes(holder, lanes, lease).await
+    }
+
+    async fn hand_over(&self, claim: &Claim, to: &Holder) -> Result<bool, StoreError> {
+        self.inner.hand_over(claim, to).await
+    }
+
     async fn bind(
         &self,
         bindings: &[Binding],
@@ -345,6 +382,21 @@ impl Store for Spy {
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError> {
         self.inner.start_cursor(node, claim, at, lease).await
+    }
+
+    async fn realign(
+        &self,
+        node: &NodeId,
+        claim: &Claim,
+        remembered: &Remembered,
+        data: &serde_json::Value,
+        lease: Duration,
+    ) -> Result<Result<Option<Realigned>, Refusal>, StoreError> {
+        self.inner.realign(node, claim, remembered, data, lease).await
+    }
+
+    async fn arrive(&self) -> Result<Vec<Lane>, StoreError> {
+        self.inner.arrive().await
     }
 
     async fn expire(

@@ -1,17 +1,22 @@
 //! Blocks that are taken back.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::json;
 use stile_domain::{Finality, TxState};
-use stile_engine::TxRequest;
-use testkit::eventually;
+use stile_engine::{ChainQuery, Settings, TxRequest};
+use testkit::{RpcProxy, eventually};
 
-use crate::common::{Bench, on, on_both_stores};
-use crate::setup::{chain, get, history, kinds, mined, send, settings, start, transfer, until};
+use crate::common::{Bench, Spy, lease, on, on_both_stores};
+use crate::setup::{
+    chain, get, history, kinds, mined, send, settings, start, start_on, transfer, until,
+};
 
 on_both_stores!(
     hole_17_a_dropped_transaction_is_sent_again_and_confirmed_on_the_new_fork,
     hole_17_a_kept_transaction_tells_of_the_new_fork,
     hole_17_a_confirmed_transaction_is_taken_back,
+    hole_17_what_is_confirmed_and_not_written_yet_is_taken_back_too,
     hole_17_a_moved_transaction_tells_its_new_block
 );
 
@@ -99,6 +104,53 @@ async fn hole_17_a_confirmed_transaction_is_taken_back(bench: Bench) {
     let wanted = ["CONFIRMED", "REORGED", "CONFIRMED"];
     let mut told = told.iter();
     assert!(wanted.iter().all(|kind| told.any(|it| it == kind)), "{:?}", kinds(&events));
+    node.shutdown().await;
+}
+
+/// Fails if a fork is dealt with while a confirmation waits for the database: it is not among the
+/// finished ones there yet, and would stay confirmed in a block that is gone.
+async fn hole_17_what_is_confirmed_and_not_written_yet_is_taken_back_too(bench: Bench) {
+    const BLOCKS: &str = "eth_getBlockByNumber";
+    let anvil = chain(false).await;
+    anvil.mine(5).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let spy = Spy::on(bench.database.open());
+    // Comparisons of whole lanes with the chain would find it too, some seconds later.
+    let alone = ChainQuery::Disabled;
+    let long = Settings { lease: lease(60_000), chain_query: alone, ..settings(&bench, "a") };
+    let node = start_on(spy.clone(), long, &[&proxy.url()]).await;
+    let tx = send(&node, deep("late", 2)).await;
+    until(&node, tx.id, TxState::Submitted).await;
+    anvil.mine(1).await;
+    mined(&node, tx.id).await;
+    let before = spy.calls("record");
+    spy.away.store(true, Ordering::SeqCst);
+    anvil.mine(2).await;
+    eventually("the confirmation to wait for the database", async || {
+        (spy.calls("record") > before).then_some(())
+    })
+    .await;
+    anvil.rpc("anvil_reorg", json!([4, []])).await;
+    anvil.mine(1).await;
+    let asked = proxy.count(BLOCKS);
+    eventually("the fork to be looked at", async || {
+        (proxy.count(BLOCKS) > asked + 10).then_some(())
+    })
+    .await;
+    spy.away.store(false, Ordering::SeqCst);
+    eventually("it to be taken back", async || {
+        kinds(&history(&node, tx.id).await).contains(&"REORGED").then_some(())
+    })
+    .await;
+    eventually("it to be confirmed again", async || {
+        anvil.mine(1).await;
+        (get(&node, tx.id).await.standing.state == TxState::Confirmed).then_some(())
+    })
+    .await;
+    assert_eq!(
+        kinds(&history(&node, tx.id).await).iter().filter(|kind| **kind == "CONFIRMED").count(),
+        2
+    );
     node.shutdown().await;
 }
 

@@ -58,7 +58,7 @@ pub(crate) async fn start_on(
     let signers: HashMap<Address, Arc<dyn TxSigner>> = (0..KEYS.len())
         .map(|n| (signer(n).address(), Arc::new(signer(n)) as Arc<dyn TxSigner>))
         .collect();
-    let managed = Managed { chains: Arc::clone(&chains), signers };
+    let managed = Managed { chains: Arc::clone(&chains), signers, ..Managed::default() };
     Node::start_managed(settings, store, chains, managed).await.unwrap()
 }
 

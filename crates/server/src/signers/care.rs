@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use stile_domain::{ChainId, Lane, MAX_NONCE, Nonce};
 use stile_engine::{CareError, Mismatch};
@@ -15,6 +16,7 @@ use crate::app::Shared;
 use crate::code::Code;
 use crate::extract::{self, Body, Parts};
 use crate::nonces;
+use crate::peers::Whole;
 use crate::problem::{Problem, Problems};
 use crate::schema;
 
@@ -142,15 +144,18 @@ pub(crate) async fn repair(
     State(app): State<Shared>,
     access: Access,
     Parts(signer): Parts<String>,
-    Body(body): Body<RepairBody>,
-) -> Result<Json<RepairView>, Problem> {
+    Whole { body, original }: Whole<RepairBody>,
+) -> Result<Response, Problem> {
     let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let (apply, attest) = (body.apply.unwrap_or(false), attested(body.attest)?);
     if apply {
+        if let Some(answer) = app.by_holder(lane, &original).await {
+            return Ok(answer);
+        }
         tracing::warn!(signer = %lane.signer, chain = %lane.chain, key = %access, ?attest, "repair ordered by an operator");
     }
     let repair = app.node.lanes().repair(lane, apply, &attest).await.map_err(refused(lane))?;
-    Ok(Json(repair.into()))
+    Ok(Json(RepairView::from(repair)).into_response())
 }
 
 /// Nonces that somebody vouches for.
@@ -183,15 +188,19 @@ pub(crate) async fn resume(
     State(app): State<Shared>,
     access: Access,
     Parts(signer): Parts<String>,
-    Body(body): Body<ResumeBody>,
-) -> Result<Json<ResumedView>, Problem> {
+    Whole { body, original }: Whole<ResumeBody>,
+) -> Result<Response, Problem> {
     let lane = app.directory.lane(&access, body.chain_id, extract::signer(&signer)?)?;
     let dry_run = body.dry_run.unwrap_or(false);
+    if !dry_run && let Some(answer) = app.by_holder(lane, &original).await {
+        return Ok(answer);
+    }
     let resumption = app.node.lanes().resume(lane, dry_run).await.map_err(refused(lane))?;
     if resumption.resumed {
         tracing::warn!(signer = %lane.signer, chain = %lane.chain, key = %access, "lane resumed by an operator");
     }
-    Ok(Json(ResumedView { signer: view(&app, lane).await?, plan: resumption.plan }))
+    let signer = view(&app, lane).await?;
+    Ok(Json(ResumedView { signer, plan: resumption.plan }).into_response())
 }
 
 /// Compare a signer's records with its chain, to the last nonce.

@@ -1,16 +1,19 @@
 //! Take many transactions, with an answer for each.
 
+use std::collections::{BTreeMap, HashMap};
+
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use stile_domain::Lane;
 use stile_engine::{Accepted, NonceError, Transactions, TxRequest};
 use utoipa::ToSchema;
 
 use crate::access::Access;
 use crate::app::Shared;
-use crate::extract::{self, Body};
+use crate::extract;
+use crate::peers::{NotHolder, Original, Whole};
 use crate::problem::{Problem, ProblemBody, Problems};
 use crate::tx::body::SendBody;
 use crate::tx::send::status;
@@ -34,7 +37,16 @@ pub(crate) struct BatchBody {
 #[schema(as = TxBatch)]
 pub(crate) struct BatchView {
     /// In the order of the request.
-    items: Vec<ItemView>,
+    #[schema(value_type = Vec<ItemView>)]
+    items: Vec<Item>,
+}
+
+/// An answer of this node, or another node's as it came.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Item {
+    Here(Box<ItemView>),
+    There(Box<RawValue>),
 }
 
 /// What became of one.
@@ -82,27 +94,38 @@ impl ItemView {
 pub(crate) async fn batch(
     State(app): State<Shared>,
     access: Access,
-    headers: HeaderMap,
-    Body(body): Body<BatchBody>,
+    Whole { body, original }: Whole<BatchBody>,
 ) -> Result<Json<BatchView>, Problem> {
-    if extract::idempotency_key(&headers)?.is_some() {
+    if original.key()?.is_some() {
         let detail = "does not name many transactions at once: give each item a requestId";
         return Err(Problem::field("Idempotency-Key", detail));
     }
     if !(1..=MOST_ITEMS).contains(&body.items.len()) {
         return Err(Problem::field("items", format!("must be 1 to {MOST_ITEMS} transactions")));
     }
-    let read = |(place, item): (usize, Box<RawValue>)| {
+    let read = |(place, item): (usize, &RawValue)| {
         let body: Result<SendBody, Problem> = extract::parse(item.get().as_bytes());
         let request = body.and_then(|body| body.request(&app.directory, &access, None));
         request.map_err(|problem| problem.within(&format!("items[{place}]")))
     };
-    let requests: Vec<Result<TxRequest, Problem>> =
-        body.items.into_iter().enumerate().map(read).collect();
+    let mut requests: Vec<Result<TxRequest, Problem>> =
+        body.items.iter().map(|item| &**item).enumerate().map(read).collect();
+    let mut there = match app.forwarder.not_holder() {
+        NotHolder::Accept => HashMap::new(),
+        NotHolder::Reject => {
+            refuse(&app, &mut requests).await?;
+            HashMap::new()
+        }
+        NotHolder::Forward => pass_on(&app, &body.items, &mut requests, &original).await?,
+    };
     let transactions = app.node.transactions();
-    let good = requests.iter().filter_map(|request| request.as_ref().ok().cloned()).collect();
-    let mut answers = transactions.send_all(good).await.into_iter();
+    let here = requests.iter().enumerate().filter(|(place, _)| !there.contains_key(place));
+    let here = here.filter_map(|(_, request)| request.as_ref().ok().cloned()).collect();
+    let mut answers = transactions.send_all(here).await.into_iter();
     let items = requests.into_iter().enumerate().map(|(place, request)| {
+        if let Some(answer) = there.remove(&place) {
+            return Item::There(answer);
+        }
         let outcome = request.and_then(|_| {
             let none = || Err(NonceError::Internal("an item without an answer".into()).into());
             answers
@@ -110,7 +133,60 @@ pub(crate) async fn batch(
                 .unwrap_or_else(none)
                 .map_err(|error| Problem::from(error).within(&format!("items[{place}]")))
         });
-        ItemView::new(transactions, outcome)
+        Item::Here(Box::new(ItemView::new(transactions, outcome)))
     });
     Ok(Json(BatchView { items: items.collect() }))
+}
+
+/// Refuses what only another node takes.
+async fn refuse(app: &Shared, requests: &mut [Result<TxRequest, Problem>]) -> Result<(), Problem> {
+    for (place, item) in requests.iter_mut().enumerate() {
+        let Ok(request) = item else { continue };
+        let name = request.request_id.as_deref();
+        if let Some(problem) = app.refusal(request.lane, name).await? {
+            *item = Err(problem.within(&format!("items[{place}]")));
+        }
+    }
+    Ok(())
+}
+
+/// Passes on what other nodes hold the lanes of, each its part. Answers with what they said, by the
+/// place in the request; what nobody was there to take is left for this node.
+async fn pass_on(
+    app: &Shared,
+    items: &[Box<RawValue>],
+    requests: &mut [Result<TxRequest, Problem>],
+    original: &Original,
+) -> Result<HashMap<usize, Box<RawValue>>, Problem> {
+    let mut places: BTreeMap<Lane, Vec<usize>> = BTreeMap::new();
+    for (place, request) in requests.iter().enumerate() {
+        if let Ok(request) = request {
+            places.entry(request.lane).or_default().push(place);
+        }
+    }
+    let mut parts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (lane, places) in places {
+        if let Some(url) = app.way_to(lane, original).await? {
+            parts.entry(url).or_default().extend(places);
+        }
+    }
+    let mut there = HashMap::new();
+    for (url, mut places) in parts {
+        places.sort_unstable();
+        let part: Vec<&RawValue> = places.iter().map(|place| &*items[*place]).collect();
+        match app.part_of_batch(&url, &part, original).await {
+            Ok(answers) => there.extend(places.into_iter().zip(answers)),
+            Err(problem) => {
+                // What has a name lands once, wherever it is taken.
+                for place in places {
+                    let item = &mut requests[place];
+                    let named = item.as_ref().is_ok_and(|request| request.request_id.is_some());
+                    if let (Some(why), false) = (&problem, named) {
+                        *item = Err(app.unreachable(why).within(&format!("items[{place}]")));
+                    }
+                }
+            }
+        }
+    }
+    Ok(there)
 }

@@ -2,11 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 
 use crate::access::Access;
 use crate::app::Shared;
-use crate::extract::{self, Body};
+use crate::peers::Whole;
 use crate::problem::{Problem, Problems};
 use crate::schema;
 use crate::tx::body::SendBody;
@@ -30,13 +31,16 @@ use crate::tx::view::TxView;
 pub(crate) async fn send(
     State(app): State<Shared>,
     access: Access,
-    headers: HeaderMap,
-    Body(body): Body<SendBody>,
-) -> Result<(StatusCode, Json<TxView>), Problem> {
-    let request = body.request(&app.directory, &access, extract::idempotency_key(&headers)?)?;
+    Whole { body, original }: Whole<SendBody>,
+) -> Result<Response, Problem> {
+    let request = body.request(&app.directory, &access, original.key()?)?;
+    let name = request.request_id.as_deref();
+    if let Some(answer) = app.instead_of_accepting(request.lane, name, &original).await? {
+        return Ok(answer);
+    }
     let accepted = app.node.transactions().send(request).await?;
     let view = TxView::new(app.node.transactions(), accepted.tx);
-    Ok((status(accepted.new), Json(view)))
+    Ok((status(accepted.new), Json(view)).into_response())
 }
 
 /// New is `202`: there is more to come. The same again is `200`.

@@ -44,15 +44,16 @@ pub(crate) async fn start(
     let chain = Arc::clone(&parts.managed.chains);
     let node = Node::start_managed(parts.settings, store, chain, parts.managed).await?;
     let node = Arc::new(node);
-    let app = App { node: Arc::clone(&node), directory: parts.directory, prometheus };
+    let (directory, cluster) = (parts.directory, parts.cluster);
+    let app = App { node: Arc::clone(&node), directory, prometheus, cluster };
     let open = guard.is_open();
     let server = Server::on(listening, app, guard);
     Ok(Running { node, server, open, grace })
 }
 
 impl Running {
-    /// Serves until a signal, then stops in order: no new requests, finish what runs, give the
-    /// leases back. A second signal ends the process at once.
+    /// Serves until a signal, then stops in order: hand lanes over, no new requests, finish what
+    /// runs, give the leases back. A second signal ends the process at once.
     pub(super) async fn until_signal(self) -> Result<(), Failure> {
         let mut signals = Signals::new()?;
         let name = signals.next().await;
@@ -68,6 +69,7 @@ impl Running {
 
     /// Stops in order.
     pub(crate) async fn stop(self) {
+        self.node.drain().await;
         self.server.stop(self.grace).await;
         let cut_short = self.node.shutdown().await;
         tracing::info!(cut_short, "stopped");

@@ -27,7 +27,8 @@ pub use self::load::{ConfigErrors, Origin, Problem};
 pub use self::model::{
     Chain, ChainQuery, ChainQueryMode, Cluster, Config, Confirmations, Finality, FinalityTag,
     HeldExpiry, Lane, Lease, Log, LogFormat, LogLevel, Node, Nonce, NonceMode, NotHolder,
-    OutsideUse, Redis, RejectPolicy, Resubmit, Retention, Server, Signer, SignerSource, Store, Tx,
+    OutsideUse, Pooler, Redis, RejectPolicy, Resubmit, Retention, Server, Signer, SignerSource,
+    Store, Tx,
 };
 pub use self::reference::reference_markdown;
 pub use self::value::{

@@ -14,7 +14,7 @@ pub use self::nonce::{
     ChainQuery, ChainQueryMode, HeldExpiry, Lane, Lease, Nonce, NonceMode, OutsideUse, RejectPolicy,
 };
 pub use self::service::{
-    Cluster, Log, LogFormat, LogLevel, Node, NotHolder, Redis, Retention, Server, Store,
+    Cluster, Log, LogFormat, LogLevel, Node, NotHolder, Pooler, Redis, Retention, Server, Store,
 };
 pub use self::transaction::{Confirmations, Finality, FinalityTag, Resubmit, Tx};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stile_chain::{BlockTag, Chains, LocalSigner, NonceSource, PoolOptions, TxSigner};
-use stile_domain::{Address, ChainId, Finality, Lane, LeaseTerms, NodeId};
+use stile_domain::{Address, ChainId, Finality, Lane, LeaseTerms, NodeId, serves};
 use stile_engine::{ChainQuery, Managed, Node, Settings};
-use stile_server::Directory;
+use stile_server::{ClusterOptions, Directory};
 use stile_store::OpenOptions;
 
 use super::{Stile, StileError};
@@ -26,6 +26,7 @@ pub struct StileBuilder {
     signers: HashMap<Address, Arc<dyn TxSigner>>,
     accounts: HashSet<Address>,
     listen: Option<SocketAddr>,
+    cluster: ClusterOptions,
     problems: Vec<String>,
 }
 
@@ -39,6 +40,7 @@ impl StileBuilder {
             signers: HashMap::new(),
             accounts: HashSet::new(),
             listen: None,
+            cluster: ClusterOptions::default(),
             problems: Vec::new(),
         }
     }
@@ -117,6 +119,15 @@ impl StileBuilder {
         self
     }
 
+    /// Works together with the other nodes on the same database, which reach this one by this URL:
+    /// signers move to the node that they had best be on, and calls for another node's signers that
+    /// come over HTTP are treated as the options say. Needs [`Self::listen`].
+    pub fn cluster(mut self, advertise_url: impl Into<String>, options: ClusterOptions) -> Self {
+        self.settings.url = Some(advertise_url.into());
+        self.cluster = options;
+        self
+    }
+
     /// Asks this source instead of endpoints about nonces.
     pub fn nonce_source(mut self, source: Arc<dyn NonceSource>) -> Self {
         self.source = Some(source);
@@ -149,15 +160,19 @@ impl StileBuilder {
         let mut lanes: Vec<Lane> = self.signers.keys().flat_map(on_every_chain).collect();
         lanes.sort_unstable();
         let bare: Vec<Lane> = self.accounts.iter().flat_map(on_every_chain).collect();
+        let with_keys = lanes.iter().map(|lane| (*lane, true));
+        self.settings.serves = serves(with_keys.chain(bare.iter().map(|lane| (*lane, false))));
         let chains = Arc::new(Chains::new(self.chains, PoolOptions::default())?);
         let store = OpenOptions {
             lease: self.settings.lease.duration,
             ..default_open_options(&self.store_url, true)
         };
-        let managed = Managed { chains: Arc::clone(&chains), signers: self.signers };
+        let chain = Arc::clone(&chains);
+        let managed = Managed { chains: chain, signers: self.signers, ..Managed::default() };
         if let Some(listen) = self.listen {
             let directory = Directory::new(lanes.iter().copied().chain(bare));
-            let parts = Parts { settings: self.settings, store, managed, directory };
+            let (settings, cluster) = (self.settings, self.cluster);
+            let parts = Parts { settings, store, managed, directory, cluster };
             let served = run::start(parts, listen, true).await.map_err(StileError::of)?;
             return Ok(Stile { node: Arc::clone(&served.node), served: Some(served), lanes });
         }

@@ -115,3 +115,75 @@ async fn nonces_are_measured() {
         assert_positive(line, &["perSecond", "p50Ms", "timesSingleRowCommits"]);
     }
 }
+
+/// Of several nodes, each command as short as it gets, on a private server.
+async fn assert_tidy(command: &str, further: &[&str]) -> Value {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = [&["bench", command, "--json"], further].concat();
+    let report = report(directory.path(), &arguments).await;
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+    report
+}
+
+#[tokio::test]
+async fn several_nodes_are_measured_and_their_databases_removed() {
+    // On somebody's server, in which nothing else is touched.
+    let server = testkit::Postgres::shared().await;
+    let url = server.database().await;
+    let arguments = ["--store-url", &url, "--nodes", "1,2", "--signers", "6", "--callers", "3"];
+    let report = assert_tidy("cluster", &[&arguments[..], &["--seconds", "2"]].concat()).await;
+    assert_positive(&report["raw"], &["boundPerSecond"]);
+    let rows = figures(&report, "cluster");
+    assert_eq!(rows.len(), 4, "one node, and three ways to call two: {rows:#?}");
+    for row in &rows {
+        assert_eq!(row["refused"], 0, "{row:#}");
+        assert_positive(row, &["perSecond", "p50Ms", "p99Ms", "shareOfRaw", "walBytesPerTx"]);
+        let statements = row["leaseStatementsPerSecond"].as_object().unwrap();
+        for kind in ["acquire", "renew", "take_over", "heartbeat", "look"] {
+            assert!(statements.contains_key(kind), "{row:#}");
+        }
+    }
+    assert!(rows[0]["timesOneNode"].is_null(), "{rows:#?}");
+    assert_positive(&rows[1], &["timesOneNode"]);
+    let databases = crate::common::Database { url };
+    let left = "SELECT datname FROM pg_database WHERE datname LIKE 'stile_bench_%'";
+    assert_eq!(databases.rows(left).await, Vec::<Vec<String>>::new());
+}
+
+#[tokio::test]
+async fn kills_are_measured_until_lanes_are_at_work_again() {
+    let arguments = ["--nodes", "2", "--lanes", "4", "--kills", "2", "--lease", "1s"];
+    let report = assert_tidy("failover", &arguments).await;
+    let kills = figures(&report, "kills");
+    assert_eq!(kills.len(), 2, "{report:#}");
+    assert_ne!(kills[0]["node"], kills[1]["node"], "one after the other");
+    for seen in kills.iter().chain([&report["all"]]) {
+        for delays in ["killToHeld", "killToBound", "expiryToHeld", "expiryToBound"] {
+            assert_positive(&seen[delays], &["count", "medianMs", "p90Ms", "worstMs"]);
+        }
+    }
+    assert_eq!(report["leaseMs"], 1000.0);
+}
+
+#[tokio::test]
+async fn a_node_that_holds_every_lane_is_killed() {
+    let arguments = ["--one-holder", "--nodes", "3", "--lanes", "30", "--kills", "1"];
+    let report = assert_tidy("failover", &[&arguments[..], &["--sample", "7"]].concat()).await;
+    let all = &report["all"];
+    assert_eq!(all["killToHeld"]["count"], 30, "{report:#}");
+    assert_eq!(all["killToBound"]["count"], 6, "each fifth: {report:#}");
+}
+
+#[tokio::test]
+async fn lanes_asked_for_in_vain_are_counted_in_both_modes() {
+    let arguments = ["--nodes", "3", "--lanes", "3", "--callers", "3", "--calls", "60"];
+    let report = assert_tidy("acquires", &arguments).await;
+    let lines = figures(&report, "acquires");
+    assert_eq!(lines.len(), 2, "{report:#}");
+    for (line, mode) in lines.iter().zip(["basic", "worker-queue"]) {
+        assert_eq!((&line["mode"], &line["callsRefused"]), (&mode.into(), &0.into()), "{line:#}");
+        assert_positive(line, &["asked", "callsPerSecond"]);
+    }
+    assert_positive(&lines[0], &["inVain", "inVainPer1000Calls"]);
+}

@@ -34,9 +34,11 @@ async fn hole_02_every_fenced_write_under_a_superseded_claim_is_refused() {
     let database = Database::new().await;
     let store = stile_store::open(OpenOptions {
         url: database.url.clone(),
+        direct_url: None,
         pool_size: 2,
         statement_timeout: Duration::from_secs(20),
         lock_timeout: Duration::from_secs(15),
+        pooler: stile_store::postgres::Pooler::None,
         lease: LEASE,
         serve: false,
     });

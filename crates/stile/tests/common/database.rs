@@ -10,6 +10,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use super::StileProcess;
 
 /// Our tables and their keys.
+/// Which nodes there are is not one of them: they tell of themselves all the time.
 const TABLES: [(&str, &str); 8] = [
     ("lane", "chain_id, signer"),
     ("nonce", "chain_id, signer, nonce"),

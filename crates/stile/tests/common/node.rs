@@ -22,6 +22,7 @@ pub(crate) struct NodeOptions {
     max_fee_gwei: Option<f64>,
     further_chains: Vec<u64>,
     environment: Vec<(String, String)>,
+    says_where: bool,
 }
 
 impl NodeOptions {
@@ -44,6 +45,7 @@ impl NodeOptions {
             max_fee_gwei: None,
             further_chains: Vec::new(),
             environment: Vec::new(),
+            says_where: true,
         };
         options
             .set("node.id", id)
@@ -51,6 +53,20 @@ impl NodeOptions {
             // However many tests run at once, their nodes share one server's connections.
             .set_literal("store.pool_size", "6")
             .set("cluster.not_holder", "reject")
+            // Whoever has a lane keeps it, unless that is what is tested.
+            .set_literal("cluster.move_lanes", "false")
+    }
+
+    /// A node that does not say where it is reached.
+    pub(crate) fn without_url(mut self) -> Self {
+        self.says_where = false;
+        self
+    }
+
+    /// Sets an environment variable of the process.
+    pub(crate) fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// Sets a key to a text; the last setting wins.
@@ -119,7 +135,9 @@ impl NodeOptions {
             ("cluster.advertise_url", format!("\"http://127.0.0.1:{port}\"")),
             ("nonce.chain_query.enabled", (!self.endpoints.is_empty()).to_string()),
         ];
-        for (key, value) in defaults.iter().filter(|(key, _)| !self.keys.contains_key(*key)) {
+        let wanted = |key: &str| self.says_where || key != "cluster.advertise_url";
+        let defaults = defaults.iter().filter(|(key, _)| wanted(key));
+        for (key, value) in defaults.filter(|(key, _)| !self.keys.contains_key(*key)) {
             writeln!(text, "{key} = {value}").expect("write to a string");
         }
         for (key, value) in &self.keys {

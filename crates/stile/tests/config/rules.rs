@@ -38,6 +38,10 @@ fn the_store() {
             "stile.toml:3: store.lock_timeout: must not be above store.statement_timeout (5s), not 6s",
         ]
     );
+    assert_eq!(
+        complaints("[store]\npooler = \"transaction\""),
+        ["stile.toml:2: store.pooler: only goes with a store.url of PostgreSQL"]
+    );
 }
 
 #[test]

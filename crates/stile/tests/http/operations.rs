@@ -131,7 +131,7 @@ const OF_SIGNERS: [&str; 4] = [
 ];
 
 /// Every route there is; one that is added must be added here.
-const ROUTES: [(&str, &str); 29] = [
+const ROUTES: [(&str, &str); 30] = [
     ("post", "/api/v1/tx"),
     ("post", "/api/v1/tx/batch"),
     ("get", "/api/v1/tx"),
@@ -147,6 +147,7 @@ const ROUTES: [(&str, &str); 29] = [
     ("post", "/api/v1/nonces/{signer}/allocate"),
     ("post", "/api/v1/nonces/{signer}/{nonce}/recyclable"),
     ("post", "/api/v1/nonces/{signer}/{nonce}/used"),
+    ("get", "/api/v1/route"),
     ("get", "/api/v1/signers"),
     ("get", "/api/v1/signers/{signer}"),
     ("get", "/api/v1/signers/{signer}/doctor"),

@@ -139,7 +139,26 @@ async fn hole_16c_a_released_nonce_is_filled_below_a_full_window(backend: Backen
     stage.is_healthy().await;
 }
 
+/// The holder dies with a gap below what it has sent.
+///
+/// Fails if the gap is filled only once somebody asks the next holder for a nonce.
+async fn hole_16c_a_gap_is_filled_by_a_holder_of_whom_nobody_asks_anything(backend: Backend) {
+    let mut stage = Stage::new(&backend, |options| options).await;
+    let hold = stage.held_below(1..=5).await;
+    stage.node.recyclable(&hold, "not sent").await.ok();
+    stage.node.kill().await;
+    assert_eq!(fillers(&backend).await, 0, "it was given a moment to be used");
+    let options = backend.node(&stage.proxy.url()).development_keys(1);
+    stage.node = options.set("nonce.state_timeout", "1s").start().await;
+
+    assert_eq!(stage.event("GAP_FILLED").await["data"]["nonce"], 0);
+    let txs = stage.all_confirmed(5).await;
+    stage.assert_mined_once(&txs, &[(0, Other::Empty)]).await;
+    stage.is_healthy().await;
+}
+
 on_both_stores!(
+    hole_16c_a_gap_is_filled_by_a_holder_of_whom_nobody_asks_anything,
     hole_14_a_suspect_hold_is_filled_on_a_persons_word_only,
     hole_16c_a_released_nonce_below_others_is_filled,
     hole_16c_a_released_nonce_goes_to_the_next_transaction,

@@ -256,7 +256,63 @@ async fn hole_13_a_reorg_takes_the_outsider_back(backend: Backend) {
     stage.is_healthy().await;
 }
 
+impl Stage {
+    /// So many blocks come by, the first with all that waits, that the node begins anew with the last.
+    async fn leap(&self) {
+        for block in ["eth_getBlockByHash", "eth_getBlockByNumber"] {
+            self.proxy.hold(block);
+        }
+        self.anvil.mine(700).await;
+        self.proxy.release();
+        self.node.follows_to(self.anvil.height().await).await;
+    }
+}
+
+/// Fails if what is mined is taken for lost because an endpoint shows no receipt of it, where the node
+/// has not followed the chain through its block.
+async fn what_has_no_receipt_below_the_known_blocks_is_not_lost(backend: Backend) {
+    const RECEIPT: &str = "eth_getTransactionReceipt";
+    let stage = stage(&backend, |options| options).await;
+    let sent = stage.in_flight(1..=3).await;
+    stage.proxy.lie(RECEIPT, |_, _| Some(Value::Null));
+    stage.proxy.lie("eth_getBlockReceipts", |_, _| Some(json!([])));
+    stage.leap().await;
+    let asked = stage.proxy.count(RECEIPT);
+    eventually("the node to look again", async || {
+        (stage.proxy.count(RECEIPT) > asked + 4).then_some(())
+    })
+    .await;
+    stage.mine(3).await;
+    for tx in &sent {
+        let tx = stage.node.tx(id(tx)).await;
+        assert_eq!((&tx["state"], &tx["rival"]), (&json!("SUBMITTED"), &Value::Null), "{tx:#}");
+    }
+    stage.proxy.heal().await;
+    let txs = stage.all_confirmed(3).await;
+    stage.assert_mined_once(&txs, &[]).await;
+    assert_eq!(stage.events_of("OUTSIDE_USE").await, [] as [Value; 0]);
+}
+
+/// Fails if somebody else's transaction is not found where the node has not followed the chain through
+/// its block.
+async fn an_outsider_below_the_known_blocks_is_found(backend: Backend) {
+    let stage = stage(&backend, |options| options).await;
+    let sent = stage.in_flight(1..=3).await;
+    let lost = stage.node.tx(id(&sent[1])).await;
+    let hash = stage.outsider(lost["nonce"].as_u64().expect("a nonce")).await;
+    stage.leap().await;
+    let failed = stage.node.reaches(id(&lost), "FAILED").await;
+    assert_eq!(failed["rival"]["txHash"], hash.as_str(), "{failed:#}");
+    assert_eq!(stage.event("OUTSIDE_USE").await["data"]["txHash"], hash.as_str());
+    let txs = stage.all_done(3).await;
+    let rest = stage.without_lost(&txs, &lost, &hash);
+    let nonce = lost["nonce"].as_u64().expect("a nonce");
+    stage.assert_mined_once(&rest, &[(nonce, Other::Outsider(hash))]).await;
+}
+
 on_both_stores!(
+    what_has_no_receipt_below_the_known_blocks_is_not_lost,
+    an_outsider_below_the_known_blocks_is_found,
     hole_13_an_outsider_in_a_burst_pauses_the_lane,
     hole_13_an_outsider_in_a_burst_is_followed,
     hole_13_what_lost_its_nonce_is_made_anew_once,

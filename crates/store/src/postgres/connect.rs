@@ -1,5 +1,6 @@
 //! The pool, TLS, and what every new connection is asked.
 
+use std::fmt;
 use std::time::Duration;
 
 use deadpool_postgres::{
@@ -10,13 +11,16 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::statement::Pooler;
 use crate::StoreError;
 
 /// How to reach PostgreSQL and how long to wait for it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PostgresOptions {
     /// `postgres://user@host/database`, with libpq's parameters after a `?`.
     pub url: String,
+    /// Where notifications are heard, past any pooler; `None`: at `url`.
+    pub direct_url: Option<String>,
     /// Connections at most.
     pub pool_size: usize,
     /// The longest a statement may run.
@@ -26,6 +30,20 @@ pub struct PostgresOptions {
     /// The longest a transaction may sit idle before the server ends it. Below half a lease, so
     /// that a process frozen inside a transaction does not keep its lanes from being taken over.
     pub idle_in_transaction_timeout: Duration,
+    /// What stands in between.
+    pub pooler: Pooler,
+}
+
+/// Without the URL: there may be a password in it.
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresOptions")
+            .field("pool_size", &self.pool_size)
+            .field("statement_timeout", &self.statement_timeout)
+            .field("lock_timeout", &self.lock_timeout)
+            .field("pooler", &self.pooler)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How long a connection may take, and how long a call waits for a free one.
@@ -34,15 +52,20 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// What a hook says when the server would lose commits; the session layer recognises it.
 pub(super) const NOT_DURABLE: &str = "synchronous_commit is off";
 
-pub(crate) fn pool(options: &PostgresOptions) -> Result<Pool, StoreError> {
-    let mut config: Config = options.url.parse().map_err(|e: tokio_postgres::Error| {
+/// How to connect to a URL.
+pub(super) fn config(url: &str) -> Result<Config, StoreError> {
+    let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| {
         StoreError::Url(format!("not a PostgreSQL URL: {e}"))
     })?;
     config.application_name(config.get_application_name().unwrap_or("stile").to_owned());
     config.connect_timeout(CONNECT_TIMEOUT);
     config.keepalives_idle(Duration::from_secs(10));
+    Ok(config)
+}
+
+pub(crate) fn pool(options: &PostgresOptions) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(
-        config,
+        config(&options.url)?,
         MakeRustlsConnect::new(tls()?),
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );
@@ -64,7 +87,7 @@ pub(crate) fn pool(options: &PostgresOptions) -> Result<Pool, StoreError> {
 fn durability_check() -> Hook {
     Hook::async_fn(|client, _| {
         Box::pin(async move {
-            let setting = client.query_one("SHOW synchronous_commit", &[]).await;
+            let setting = client.query_typed_one("SHOW synchronous_commit", &[]).await;
             let row = setting.map_err(HookError::Backend)?;
             if row.get::<_, &str>(0) == "off" {
                 return Err(HookError::message(NOT_DURABLE));
@@ -76,7 +99,7 @@ fn durability_check() -> Hook {
 
 /// The system's certificates decide, as for every other client on the machine; the URL's
 /// `sslmode` decides whether TLS is used at all.
-fn tls() -> Result<ClientConfig, StoreError> {
+pub(super) fn tls() -> Result<ClientConfig, StoreError> {
     let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -40,7 +40,7 @@ pub(super) async fn fence(
         claims.iter().map(|(_, advance)| advance.map(|a| a.count.cast_signed())).collect();
     let (transaction, locked) = sessions
         .begin(
-            include_str!("sql/fence.sql"),
+            statement(),
             &[
                 &columns.lanes.chains,
                 &columns.lanes.signers,
@@ -78,6 +78,15 @@ pub(super) async fn fence(
     Ok(FenceResult { fenced: Fenced { transaction, passed }, refused })
 }
 
+/// The first statement of every write of a lane's holder.
+fn statement() -> &'static str {
+    #[cfg(feature = "planted-bugs")]
+    if crate::planted::Bug::UnfencedWrite.is_planted() {
+        return include_str!("sql/planted/unfenced.sql");
+    }
+    include_str!("sql/fence.sql")
+}
+
 /// Why a lane did not pass.
 fn why(row: &tokio_postgres::Row, claim: &Claim) -> Result<Refusal, StoreError> {
     let owner = rows::owner(row)?;
@@ -86,6 +95,7 @@ fn why(row: &tokio_postgres::Row, claim: &Claim) -> Result<Refusal, StoreError> 
     }
     Ok(match row.try_get::<_, Option<String>>("paused")? {
         Some(reason) => Refusal::Paused(reason),
+        None if !row.try_get::<_, bool>("aligned")? => Refusal::Unaligned,
         None => Refusal::CursorMoved,
     })
 }

@@ -1,4 +1,4 @@
-//! Acquire, take, renew, release.
+//! Acquire, take, renew, release, hand over.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::rows::{self, ClaimColumns, LaneColumns};
 use super::session::Sessions;
-use crate::{Acquisition, Claim, HeldLane, Owner, Renewal, StoreError};
-
-/// Lanes renewed by one statement. Short statements hold few locks for a short time.
-const RENEWAL_CHUNK: usize = 500;
+use crate::{
+    Acquisition, Claim, ExpiredLane, HeldLane, LANES_A_RENEWAL, Owner, Renewal, StoreError,
+};
 
 pub(super) async fn acquire(
     sessions: &Sessions,
     holder: &Holder,
     lanes: &[Lane],
+    patience: Duration,
     lease: Duration,
 ) -> Result<Vec<Acquisition>, StoreError> {
     let columns = LaneColumns::of(lanes.iter().copied());
@@ -30,6 +30,7 @@ pub(super) async fn acquire(
                 &holder.incarnation.0,
                 &holder.url,
                 &rows::seconds(lease),
+                &rows::seconds(patience),
             ],
         )
         .await?;
@@ -84,6 +85,73 @@ pub(super) async fn take_expired(
     held_lanes(&rows, holder)
 }
 
+pub(super) async fn expired_lanes(
+    sessions: &Sessions,
+    limit: u32,
+    reorg_window: u32,
+) -> Result<Vec<ExpiredLane>, StoreError> {
+    let (window, limit) = (i64::from(reorg_window), i64::from(limit));
+    let found =
+        sessions.read_often(include_str!("sql/expired_lanes.sql"), &[&window, &limit]).await?;
+    found
+        .iter()
+        .map(|row| {
+            let overdue = Duration::try_from_secs_f64(row.try_get("overdue_secs")?);
+            Ok(ExpiredLane { lane: rows::lane(row)?, overdue: overdue.unwrap_or_default() })
+        })
+        .collect()
+}
+
+pub(super) async fn take_lanes(
+    sessions: &Sessions,
+    holder: &Holder,
+    lanes: &[Lane],
+    lease: Duration,
+) -> Result<Vec<HeldLane>, StoreError> {
+    let columns = LaneColumns::of(lanes.iter().copied());
+    let rows = sessions
+        .write(
+            include_str!("sql/take_lanes.sql"),
+            &[
+                &holder.node.0,
+                &holder.incarnation.0,
+                &holder.url,
+                &rows::seconds(lease),
+                &columns.chains,
+                &columns.signers,
+            ],
+        )
+        .await?;
+    held_lanes(&rows, holder)
+}
+
+pub(super) async fn hand_over(
+    sessions: &Sessions,
+    claim: &Claim,
+    to: &Holder,
+) -> Result<bool, StoreError> {
+    #[cfg(feature = "planted-bugs")]
+    if crate::planted::Bug::ReleaseDeletes.is_planted() {
+        let released = release(sessions, std::slice::from_ref(claim)).await?;
+        return Ok(released == [true]);
+    }
+    let handed = sessions
+        .write(
+            include_str!("sql/hand_over.sql"),
+            &[
+                &rows::chain(claim.lane),
+                &claim.lane.signer.as_slice(),
+                &claim.incarnation.0,
+                &claim.token.0,
+                &to.node.0,
+                &to.incarnation.0,
+                &to.url,
+            ],
+        )
+        .await?;
+    Ok(!handed.is_empty())
+}
+
 pub(super) async fn renew(
     sessions: &Sessions,
     claims: &[Claim],
@@ -92,7 +160,7 @@ pub(super) async fn renew(
     let mut renewed = HashSet::with_capacity(claims.len());
     let mut sorted = claims.to_vec();
     sorted.sort_unstable_by_key(|claim| claim.lane);
-    for chunk in sorted.chunks(RENEWAL_CHUNK) {
+    for chunk in sorted.chunks(LANES_A_RENEWAL) {
         renewed.extend(touch(sessions, include_str!("sql/renew.sql"), chunk, Some(lease)).await?);
     }
     let rest: Vec<Lane> =
@@ -115,7 +183,14 @@ pub(super) async fn release(
     claims: &[Claim],
 ) -> Result<Vec<bool>, StoreError> {
     let mut released = HashSet::with_capacity(claims.len());
-    for chunk in claims.chunks(RENEWAL_CHUNK) {
+    for chunk in claims.chunks(LANES_A_RENEWAL) {
+        #[cfg(feature = "planted-bugs")]
+        if crate::planted::Bug::ReleaseDeletes.is_planted() {
+            sessions.write(include_str!("sql/planted/drop_guard.sql"), &[]).await?;
+            let sql = include_str!("sql/planted/release_by_deleting.sql");
+            released.extend(touch(sessions, sql, chunk, None).await?);
+            continue;
+        }
         released.extend(touch(sessions, include_str!("sql/release.sql"), chunk, None).await?);
     }
     Ok(claims.iter().map(|claim| released.contains(&claim.lane)).collect())

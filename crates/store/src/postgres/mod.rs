@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `connect` | the pool, TLS, what every new connection is asked |
 //! | `session` | one transaction or read on a pooled connection, with its deadline |
+//! | `statement` | statements, with a pooler in between and without |
 //! | `schema` | migrations |
 //! | `fence` | the fence, and the guard it yields |
 //! | `lease` | acquire, take, renew, release |
@@ -12,6 +13,7 @@
 //! | `gather` | calls that wait are committed together |
 //! | `sweep` | the first cursor, holds that ran out, what the chain shows |
 //! | `mend` | nonces that somebody else used, and those that nobody has |
+//! | `origin` | lanes from another history of the database |
 //! | `mark` | callers' marks: what needs no lease |
 //! | `pause` | pause and resume: what needs no lease either |
 //! | `retention` | removing what is over |
@@ -27,6 +29,8 @@
 //! | `headers` | which blocks are canonical |
 //! | `read_txs` | reads of transactions |
 //! | `tx_rows` | their rows to values and back |
+//! | `node_store` | the part of the trait that is about the nodes themselves |
+//! | `listen`, `news` | what nodes tell each other |
 //! | `key_store` | the part of the trait that is about API keys |
 //! | `sql/` | the statements |
 
@@ -41,16 +45,21 @@ mod headers;
 mod key_store;
 mod lane_work;
 mod lease;
+mod listen;
 mod mark;
 mod mend;
+mod news;
+mod node_store;
+mod origin;
 mod pause;
 mod read;
 mod read_txs;
 mod record;
 mod retention;
-mod rows;
+pub(crate) mod rows;
 mod schema;
 mod session;
+mod statement;
 mod stream;
 mod sweep;
 mod tx_rows;
@@ -60,19 +69,22 @@ mod wishes;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Remembered};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneEvent,
-    LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal, Resumed,
-    SchemaReport, Store, StoreError, StreamPosition,
+    Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
+    LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Realigned, Refusal,
+    Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
 };
 pub use connect::PostgresOptions;
+pub use statement::Pooler;
 
 /// PostgreSQL behind the [`Store`] trait.
 #[derive(Debug)]
 pub struct PostgresStore {
     sessions: session::Sessions,
+    /// How notifications are listened for.
+    direct: tokio_postgres::Config,
     bindings: gather::Gather<bind::Bind>,
     acceptances: gather::Gather<accept::Accept>,
     requests: gather::Gather<by_request::ByRequest>,
@@ -83,7 +95,9 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Builds the pool. Connects only when first used.
     pub fn new(options: PostgresOptions) -> Result<Self, StoreError> {
+        let direct = connect::config(options.direct_url.as_ref().unwrap_or(&options.url))?;
         Ok(Self {
+            direct,
             sessions: session::Sessions::new(options)?,
             bindings: gather::Gather::new(),
             acceptances: gather::Gather::new(),
@@ -104,6 +118,10 @@ impl Store for PostgresStore {
         schema::check(&self.sessions).await
     }
 
+    async fn arrive(&self) -> Result<Vec<Lane>, StoreError> {
+        origin::arrive(&self.sessions).await
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         read::ping(&self.sessions).await
     }
@@ -114,7 +132,38 @@ impl Store for PostgresStore {
         lanes: &[Lane],
         lease: Duration,
     ) -> Result<Vec<Acquisition>, StoreError> {
-        lease::acquire(&self.sessions, holder, lanes, lease).await
+        lease::acquire(&self.sessions, holder, lanes, Duration::ZERO, lease).await
+    }
+
+    async fn acquire_patiently(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        patience: Duration,
+        lease: Duration,
+    ) -> Result<Vec<Acquisition>, StoreError> {
+        lease::acquire(&self.sessions, holder, lanes, patience, lease).await
+    }
+
+    async fn expired_lanes(
+        &self,
+        limit: u32,
+        reorg_window: u32,
+    ) -> Result<Vec<ExpiredLane>, StoreError> {
+        lease::expired_lanes(&self.sessions, limit, reorg_window).await
+    }
+
+    async fn take_lanes(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        lease: Duration,
+    ) -> Result<Vec<HeldLane>, StoreError> {
+        lease::take_lanes(&self.sessions, holder, lanes, lease).await
+    }
+
+    async fn hand_over(&self, claim: &Claim, to: &Holder) -> Result<bool, StoreError> {
+        lease::hand_over(&self.sessions, claim, to).await
     }
 
     async fn take_own(
@@ -171,6 +220,17 @@ impl Store for PostgresStore {
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError> {
         sweep::start_cursor(&self.sessions, node, claim, at, lease).await
+    }
+
+    async fn realign(
+        &self,
+        node: &NodeId,
+        claim: &Claim,
+        remembered: &Remembered,
+        data: &serde_json::Value,
+        lease: Duration,
+    ) -> Result<Result<Option<Realigned>, Refusal>, StoreError> {
+        origin::realign(&self.sessions, node, claim, remembered, data, lease).await
     }
 
     async fn bind(

@@ -58,7 +58,7 @@ pub(super) fn nonce(value: i64) -> Nonce {
     value.unsigned_abs()
 }
 
-pub(super) fn lane(row: &Row) -> Result<Lane, StoreError> {
+pub(crate) fn lane(row: &Row) -> Result<Lane, StoreError> {
     let chain: i64 = row.try_get("chain_id")?;
     let signer: &[u8] = row.try_get("signer")?;
     Ok(Lane::new(

@@ -1,7 +1,10 @@
 //! Migrations.
 
+use std::time::Duration;
+
 use refinery::Runner;
 use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::session::Sessions;
 use crate::{SchemaReport, StoreError};
@@ -13,13 +16,31 @@ mod embedded {
 /// Any fixed number: nodes that start together take turns by it.
 const MIGRATION_LOCK: i64 = 0x0053_5449_4c45;
 
+/// How often the lock is tried for.
+const LOCK_INTERVAL: Duration = Duration::from_millis(100);
+
 pub(super) async fn migrate(sessions: &Sessions) -> Result<SchemaReport, StoreError> {
+    let lock = sessions.beside().await?;
+    while !is_locked(&lock).await? {
+        lock.batch_execute("ROLLBACK").await?;
+        tokio::time::sleep(LOCK_INTERVAL).await;
+    }
     let mut session = sessions.session().await?;
-    session.client().query("SELECT pg_advisory_lock($1)", &[&MIGRATION_LOCK]).await?;
     let report = run(session.client_mut()).await;
-    session.client().query("SELECT pg_advisory_unlock($1)", &[&MIGRATION_LOCK]).await?;
     session.finish();
+    lock.batch_execute("COMMIT").await?;
     report
+}
+
+/// Tries to lock out others who migrate, for as long as the transaction that this opens. A lock of
+/// the session would stay, behind a pooler, with a connection that somebody else gets next. And it is
+/// not waited for in the database: nodes that wait would use up the pooler's connections, of which
+/// the one that migrates needs another.
+async fn is_locked(client: &Client) -> Result<bool, StoreError> {
+    client.batch_execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await?;
+    let key: (&(dyn ToSql + Sync), Type) = (&MIGRATION_LOCK, Type::INT8);
+    let row = client.query_typed_one("SELECT pg_try_advisory_xact_lock($1)", &[key]).await?;
+    Ok(row.try_get(0)?)
 }
 
 async fn run(client: &mut Client) -> Result<SchemaReport, StoreError> {
@@ -54,13 +75,14 @@ fn runner() -> Runner {
 
 /// The newest migration applied, 0 for an empty database.
 async fn version(client: &Client) -> Result<i32, StoreError> {
-    let there =
-        client.query_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL", &[]).await?;
+    let there = client
+        .query_typed_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL", &[])
+        .await?;
     if !there.get::<_, bool>(0) {
         return Ok(0);
     }
     let row = client
-        .query_one("SELECT coalesce(max(version), 0)::int FROM refinery_schema_history", &[])
+        .query_typed_one("SELECT coalesce(max(version), 0)::int FROM refinery_schema_history", &[])
         .await?;
     Ok(row.get(0))
 }

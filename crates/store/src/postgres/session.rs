@@ -7,13 +7,14 @@
 use std::future::Future;
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool, PoolError};
+use deadpool_postgres::{HookError, Object, Pool, PoolError};
 use futures::future::join_all;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
 use super::connect::{self, NOT_DURABLE, PostgresOptions};
+use super::statement::{Place, Prepared, Statements};
 use crate::StoreError;
 
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -21,10 +22,12 @@ pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// A statement with its parameters.
 pub(super) type Statement<'a> = (&'static str, Params<'a>);
 
-/// The pool, and the statement that opens a transaction.
+/// The pool, how statements are prepared, and the one that opens a transaction.
 #[derive(Debug, Clone)]
 pub(super) struct Sessions {
     pool: Pool,
+    options: PostgresOptions,
+    statements: Statements,
     begin: String,
     deadline: Duration,
 }
@@ -36,18 +39,20 @@ impl Sessions {
         // somebody else after it. Every statement of ours finds its rows by key; without the hint
         // a plan made while the tables were empty would scan them when they are not. So one plan
         // does for all values, and making a new one each time would cost more than a small batch.
+        // The hint makes a scan that has to be, such as that for expired lanes, look so costly
+        // that the server would compile it each time, for longer than it takes to run.
         let begin = format!(
             "BEGIN; SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {}; \
              SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL enable_seqscan = off; \
-             SET LOCAL plan_cache_mode = force_generic_plan",
+             SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL jit = off",
             options.statement_timeout.as_millis(),
             options.lock_timeout.as_millis(),
             options.idle_in_transaction_timeout.as_millis(),
         );
-        // Past every time-out of the server's own: only a server that does not answer at all is
-        // given up on by this clock.
-        let deadline = options.statement_timeout * 2 + Duration::from_secs(2);
-        Ok(Self { pool, begin, deadline })
+        // Only a server that does not answer at all is given up on by this clock.
+        let deadline = crate::patience(options.statement_timeout);
+        let statements = Statements::new(options.pooler);
+        Ok(Self { pool, options, statements, begin, deadline })
     }
 
     /// Opens a write transaction with its first statement; both travel together. Should the
@@ -58,9 +63,9 @@ impl Sessions {
         params: Params<'_>,
     ) -> Result<(Transaction, Vec<Row>), StoreError> {
         let session = self.session().await?;
-        let statement = session.client().prepare_cached(sql).await?;
+        let statement = session.prepare(sql, Place::Outside).await?;
         let begin = session.client().batch_execute(&self.begin);
-        let first = session.client().query(&statement, params);
+        let first = statement.query(session.client(), params);
         let (begun, rows) = futures::join!(begin, first);
         begun?;
         Ok((Transaction(session), rows?))
@@ -75,9 +80,9 @@ impl Sessions {
     ) -> Result<Vec<Row>, StoreError> {
         self.within(StoreError::CommitUnknown, async {
             let session = self.session().await?;
-            let statement = session.client().prepare_cached(sql).await?;
+            let statement = session.prepare(sql, Place::Outside).await?;
             let begin = session.client().batch_execute(&self.begin);
-            let only = session.client().query(&statement, params);
+            let only = statement.query(session.client(), params);
             let commit = session.client().batch_execute("COMMIT");
             let (begun, rows, committed) = futures::join!(begin, only, commit);
             // The commit was on its way before any answer was: without one, nothing is certain.
@@ -132,7 +137,14 @@ impl Sessions {
     /// A connection of its own for what needs a whole session (migrations).
     pub(super) async fn session(&self) -> Result<Session, StoreError> {
         let client = self.pool.get().await.map_err(pool_error)?;
-        Ok(Session { client: Some(client), clean: false })
+        let statements = self.statements.clone();
+        Ok(Session { client: Some(client), statements, clean: false })
+    }
+
+    /// A connection beside the pool, for what has to go on while the pool is used.
+    pub(super) async fn beside(&self) -> Result<Object, StoreError> {
+        let pool = connect::pool(&PostgresOptions { pool_size: 1, ..self.options.clone() })?;
+        pool.get().await.map_err(pool_error)
     }
 
     pub(super) fn close(&self) {
@@ -143,6 +155,7 @@ impl Sessions {
 /// A connection on loan.
 pub(super) struct Session {
     client: Option<Object>,
+    statements: Statements,
     clean: bool,
 }
 
@@ -153,6 +166,10 @@ impl Session {
 
     pub(super) fn client_mut(&mut self) -> &mut Object {
         self.client.as_mut().expect("present until dropped")
+    }
+
+    async fn prepare(&self, sql: &'static str, place: Place) -> Result<Prepared, Error> {
+        self.statements.prepare(self.client(), sql, place).await
     }
 
     /// Says that nothing is open on the connection: it may be used again.
@@ -181,8 +198,8 @@ impl Transaction {
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let statement = self.0.client().prepare_cached(sql).await?;
-        Ok(self.0.client().query(&statement, params).await?)
+        let statement = self.0.prepare(sql, Place::Inside).await?;
+        Ok(statement.query(self.0.client(), params).await?)
     }
 
     /// Runs a statement that is planned anew, and whose columns may change with the schema.
@@ -200,8 +217,8 @@ impl Transaction {
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<u64, StoreError> {
-        let statement = self.0.client().prepare_cached(sql).await?;
-        Ok(self.0.client().execute(&statement, params).await?)
+        let statement = self.0.prepare(sql, Place::Inside).await?;
+        Ok(statement.execute(self.0.client(), params).await?)
     }
 
     /// Runs the last statement and commits; both travel together. If the statement fails the
@@ -211,8 +228,8 @@ impl Transaction {
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<(), StoreError> {
-        let statement = self.0.client().prepare_cached(sql).await?;
-        let last = self.0.client().execute(&statement, params);
+        let statement = self.0.prepare(sql, Place::Inside).await?;
+        let last = statement.execute(self.0.client(), params);
         let commit = self.0.client().batch_execute("COMMIT");
         let (executed, committed) = futures::join!(last, commit);
         concluded(executed, committed)?;
@@ -226,8 +243,8 @@ impl Transaction {
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let statement = self.0.client().prepare_cached(sql).await?;
-        let last = self.0.client().query(&statement, params);
+        let statement = self.0.prepare(sql, Place::Inside).await?;
+        let last = statement.query(self.0.client(), params);
         let commit = self.0.client().batch_execute("COMMIT");
         let (rows, committed) = futures::join!(last, commit);
         let rows = concluded(rows, committed)?;
@@ -243,7 +260,7 @@ impl Transaction {
         let prepared = self.prepare_all(statements).await?;
         let running = prepared.iter().zip(statements);
         let running =
-            running.map(|(prepared, (_, params))| self.0.client().query(prepared, params));
+            running.map(|(prepared, (_, params))| prepared.query(self.0.client(), params));
         // The first error is the one that matters: what comes after it only fails because of it.
         let answers = join_all(running).await;
         Ok(answers.into_iter().collect::<Result<_, _>>()?)
@@ -258,7 +275,7 @@ impl Transaction {
         let prepared = self.prepare_all(statements).await?;
         let running = prepared.iter().zip(statements);
         let running =
-            running.map(|(prepared, (_, params))| self.0.client().execute(prepared, params));
+            running.map(|(prepared, (_, params))| prepared.execute(self.0.client(), params));
         let commit = self.0.client().batch_execute("COMMIT");
         let (executed, committed) = futures::join!(join_all(running), commit);
         concluded(executed.into_iter().collect::<Result<Vec<u64>, _>>(), committed)?;
@@ -268,13 +285,10 @@ impl Transaction {
 
     /// Before anything is sent, because what is sent while another statement is being prepared
     /// would overtake that one.
-    async fn prepare_all(
-        &self,
-        statements: &[Statement<'_>],
-    ) -> Result<Vec<tokio_postgres::Statement>, StoreError> {
+    async fn prepare_all(&self, statements: &[Statement<'_>]) -> Result<Vec<Prepared>, StoreError> {
         let mut prepared = Vec::with_capacity(statements.len());
         for (sql, _) in statements {
-            prepared.push(self.0.client().prepare_cached(sql).await?);
+            prepared.push(self.0.prepare(sql, Place::Inside).await?);
         }
         Ok(prepared)
     }
@@ -342,7 +356,9 @@ fn pool_error(error: PoolError) -> StoreError {
         PoolError::PostCreateHook(hook) if hook.to_string().contains(NOT_DURABLE) => {
             StoreError::NotDurable
         }
-        PoolError::Backend(error) => StoreError::Unavailable(describe(&error)),
+        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
+            StoreError::Unavailable(describe(&error))
+        }
         PoolError::Timeout(kind) => {
             StoreError::Unavailable(format!("no connection to be had in time ({kind:?})"))
         }

@@ -3,20 +3,25 @@
 //! Rows of the same shape as the store's, with the same indexes, are inserted by plain statements
 //! with nothing around them. What the store reaches is then a share of what the database on this
 //! very machine can do, not a number from somewhere else. [`seed_finished`] fills a store with
-//! history, to measure what that costs.
+//! history, to measure what that costs. [`Watch`] sees from outside what nodes cost PostgreSQL, and
+//! which of them holds what; [`OwnDatabase`] is where that can be measured undisturbed.
 
 mod admission;
+mod own;
 mod postgres;
 mod postgres_admission;
 mod seed;
 mod sqlite;
 mod sqlite_admission;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use admission::{AdmissionLimits, Rate, measure_admission};
+pub use own::OwnDatabase;
 pub use seed::seed_finished;
+pub use watch::{Counters, LeftLane, Watch};
 
 use crate::StoreError;
 

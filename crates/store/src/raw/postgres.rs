@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{BULK_ROWS, Meter, RawLimits};
 use crate::StoreError;
-use crate::postgres::{PostgresOptions, connect};
+use crate::postgres::{Pooler, PostgresOptions, connect};
 
 /// Numbers of connections tried for bulk statements.
 pub(super) const CONNECTIONS: [usize; 3] = [1, 4, 16];
@@ -41,10 +41,12 @@ pub(super) async fn measure(url: &str, each: Duration) -> Result<RawLimits, Stor
 pub(super) fn connect(url: &str) -> Result<Pool, StoreError> {
     connect::pool(&PostgresOptions {
         url: url.to_owned(),
+        direct_url: None,
         pool_size: CONNECTIONS[CONNECTIONS.len() - 1],
         statement_timeout: Duration::from_secs(30),
         lock_timeout: Duration::from_secs(30),
         idle_in_transaction_timeout: Duration::from_secs(30),
+        pooler: Pooler::None,
     })
 }
 

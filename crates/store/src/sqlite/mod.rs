@@ -17,6 +17,8 @@ mod lease;
 mod lock;
 mod mark;
 mod mend;
+mod node_store;
+mod origin;
 mod pause;
 mod read;
 mod read_txs;
@@ -37,12 +39,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::Connection;
-use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Remembered};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, HeldLane, HoldFilter, HoldPage, LaneEvent,
-    LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal, Resumed,
-    SchemaReport, Store, StoreError, StreamPosition,
+    Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
+    LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Realigned, Refusal,
+    Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
 };
 
 /// SQLite behind the [`Store`] trait.
@@ -51,7 +53,7 @@ pub struct SqliteStore {
     path: PathBuf,
     writer: writer::Writer,
     readers: readers::Readers,
-    _lock: Option<lock::ServerLock>,
+    lock: Option<lock::ServerLock>,
 }
 
 impl SqliteStore {
@@ -63,8 +65,20 @@ impl SqliteStore {
             path: path.to_owned(),
             writer: writer::Writer::start(connect(path)?)?,
             readers: readers::Readers::new(path.to_owned()),
-            _lock: lock,
+            lock,
         })
+    }
+
+    /// Stamps the database and the file beside it, if this process serves it. Answers with the lanes
+    /// that come from an older copy.
+    async fn stamp(&self) -> Result<Vec<Lane>, StoreError> {
+        if self.lock.is_none() {
+            return Ok(Vec::new());
+        }
+        let beside = origin::beside(&self.path);
+        let (stamp, unaligned) = self.write(move |c| origin::arrive(c, beside.as_deref())).await?;
+        origin::put_beside(&self.path, &stamp)?;
+        Ok(unaligned)
     }
 
     async fn write<T: Send + 'static>(
@@ -97,6 +111,9 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
+/// No patience at all.
+const NONE: Duration = Duration::ZERO;
+
 #[async_trait]
 impl Store for SqliteStore {
     async fn migrate(&self) -> Result<SchemaReport, StoreError> {
@@ -105,6 +122,10 @@ impl Store for SqliteStore {
 
     async fn check_schema(&self) -> Result<(), StoreError> {
         self.read(schema::check).await
+    }
+
+    async fn arrive(&self) -> Result<Vec<Lane>, StoreError> {
+        self.stamp().await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -119,9 +140,46 @@ impl Store for SqliteStore {
     ) -> Result<Vec<Acquisition>, StoreError> {
         let (holder, lanes) = (holder.clone(), lanes.to_vec());
         self.write(move |c| {
-            lanes.iter().map(|lane| lease::acquire(c, &holder, *lane, lease)).collect()
+            lanes.iter().map(|lane| lease::acquire(c, &holder, *lane, NONE, lease)).collect()
         })
         .await
+    }
+
+    async fn acquire_patiently(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        patience: Duration,
+        lease: Duration,
+    ) -> Result<Vec<Acquisition>, StoreError> {
+        let (holder, lanes) = (holder.clone(), lanes.to_vec());
+        self.write(move |c| {
+            lanes.iter().map(|lane| lease::acquire(c, &holder, *lane, patience, lease)).collect()
+        })
+        .await
+    }
+
+    async fn expired_lanes(
+        &self,
+        limit: u32,
+        reorg_window: u32,
+    ) -> Result<Vec<ExpiredLane>, StoreError> {
+        self.read(move |c| lease::expired_lanes(c, limit, reorg_window)).await
+    }
+
+    async fn take_lanes(
+        &self,
+        holder: &Holder,
+        lanes: &[Lane],
+        lease: Duration,
+    ) -> Result<Vec<HeldLane>, StoreError> {
+        let (holder, lanes) = (holder.clone(), lanes.to_vec());
+        self.write(move |c| lease::take_lanes(c, &holder, &lanes, lease)).await
+    }
+
+    async fn hand_over(&self, claim: &Claim, to: &Holder) -> Result<bool, StoreError> {
+        let (claim, to) = (*claim, to.clone());
+        self.write(move |c| lease::hand_over(c, &claim, &to)).await
     }
 
     async fn take_own(
@@ -186,6 +244,18 @@ impl Store for SqliteStore {
     ) -> Result<Result<Nonce, Refusal>, StoreError> {
         let (node, claim) = (node.clone(), *claim);
         self.write(move |c| sweep::start_cursor(c, &node, &claim, at, lease)).await
+    }
+
+    async fn realign(
+        &self,
+        node: &NodeId,
+        claim: &Claim,
+        remembered: &Remembered,
+        data: &serde_json::Value,
+        lease: Duration,
+    ) -> Result<Result<Option<Realigned>, Refusal>, StoreError> {
+        let (node, claim, remembered, data) = (node.clone(), *claim, *remembered, data.clone());
+        self.write(move |c| origin::realign(c, &node, &claim, &remembered, &data, lease)).await
     }
 
     async fn bind(
@@ -335,6 +405,8 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
+        // The next start compares; if it cannot be written, lanes are only looked at once more then.
+        let _ = self.stamp().await;
         self.writer.close().await;
     }
 }

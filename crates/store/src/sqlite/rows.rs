@@ -64,9 +64,17 @@ pub(super) fn hold(row: &Row<'_>) -> rusqlite::Result<Hold> {
 }
 
 pub(super) const LANE_COLUMNS: &str = "chain_id, signer, owner_node, owner_incarnation, owner_url, \
-     fencing_token, expires_at, next_nonce, last_chain_nonce, paused";
+     fencing_token, expires_at, next_nonce, last_chain_nonce, paused, timeline";
+
+/// Whether a lane has no cursor, or has been held against its chain since the file was put in place.
+pub(super) fn is_aligned(row: &Row<'_>) -> rusqlite::Result<bool> {
+    let started = row.get::<_, Option<i64>>("next_nonce")?.is_some();
+    Ok(!started || row.get::<_, Option<String>>("timeline")?.is_some())
+}
 
 pub(super) fn held_lane(row: &Row<'_>, takeover: Takeover) -> rusqlite::Result<HeldLane> {
+    let cursor = row.get::<_, Option<i64>>("next_nonce")?.map(nonce);
+    let aligned = is_aligned(row)?;
     Ok(HeldLane {
         claim: Claim {
             lane: lane(row)?,
@@ -74,7 +82,7 @@ pub(super) fn held_lane(row: &Row<'_>, takeover: Takeover) -> rusqlite::Result<H
             token: FencingToken(row.get("fencing_token")?),
         },
         expires_at: time(row, "expires_at")?,
-        next_nonce: row.get::<_, Option<i64>>("next_nonce")?.map(nonce),
+        next_nonce: cursor.filter(|_| aligned),
         paused: row.get("paused")?,
         takeover,
     })

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Params, params};
 use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce};
 
 use super::fence::{Fenced, fence};
+use super::origin;
 use super::rows::{self, HOLD_COLUMNS};
 use super::stream::LaneEntry;
 use crate::lane_entries::started_data;
@@ -61,10 +62,15 @@ impl Fenced<'_> {
         let started = self
             .connection()
             .prepare_cached(
-                "UPDATE lane SET next_nonce = ?3
+                "UPDATE lane SET next_nonce = ?3, timeline = ?4
                  WHERE chain_id = ?1 AND signer = ?2 AND next_nonce IS NULL",
             )?
-            .execute(params![rows::chain(lane), lane.signer.as_slice(), at.cast_signed()])?;
+            .execute(params![
+                rows::chain(lane),
+                lane.signer.as_slice(),
+                at.cast_signed(),
+                origin::HERE
+            ])?;
         if started == 1 {
             let entry = LaneEntry {
                 lane,

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stile_store::postgres::Pooler;
 use stile_store::{OpenOptions, Store, open};
 use tempfile::TempDir;
-use testkit::{Postgres, TcpProxy};
+use testkit::{PgBouncer, Postgres, TcpProxy};
+use tokio::sync::OnceCell;
 
 use super::Raw;
 use super::nodes::LEASE;
@@ -15,6 +17,8 @@ use super::nodes::LEASE;
 #[derive(Debug)]
 pub(crate) struct Database {
     url: String,
+    /// By way of a pooler, where there is one.
+    pooled_url: Option<String>,
     /// Where an embedded one lives.
     directory: Option<TempDir>,
 }
@@ -27,19 +31,34 @@ impl Database {
 
     /// A new database on a server.
     pub(crate) async fn on(server: &Postgres) -> Self {
-        Self { url: server.database().await, directory: None }
+        Self { url: server.database().await, pooled_url: None, directory: None }
+    }
+
+    /// A new database on the shared server, opened by way of a PgBouncer in transaction mode that the
+    /// tests of this process share too.
+    pub(crate) async fn pooled() -> Self {
+        static SHARED: OnceCell<PgBouncer> = OnceCell::const_new();
+        let server = Postgres::shared().await;
+        let pooler = SHARED.get_or_init(|| PgBouncer::start(server)).await;
+        let database = Self::on(server).await;
+        Self { pooled_url: Some(pooler.url(&database.url)), ..database }
     }
 
     /// A new file.
     pub(crate) fn sqlite() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let file = directory.path().join("stile.db");
-        Self { url: format!("sqlite://{}", file.display()), directory: Some(directory) }
+        let url = format!("sqlite://{}", file.display());
+        Self { url, pooled_url: None, directory: Some(directory) }
     }
 
     /// An empty one of the same kind.
     pub(crate) async fn another(&self) -> Self {
-        if self.is_postgres() { Self::postgres().await } else { Self::sqlite() }
+        match (&self.pooled_url, &self.directory) {
+            (Some(_), _) => Self::pooled().await,
+            (None, None) => Self::postgres().await,
+            (None, Some(_)) => Self::sqlite(),
+        }
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -53,11 +72,14 @@ impl Database {
     /// What to open it with. Waits are longer than any test needs, so that only what is meant to
     /// run out does.
     pub(crate) fn options(&self) -> OpenOptions {
+        let pooled = self.pooled_url.is_some();
         OpenOptions {
-            url: self.url.clone(),
+            direct_url: None,
+            url: self.pooled_url.as_ref().unwrap_or(&self.url).clone(),
             pool_size: 4,
             statement_timeout: Duration::from_secs(20),
             lock_timeout: Duration::from_secs(15),
+            pooler: if pooled { Pooler::Transaction } else { Pooler::None },
             lease: LEASE,
             serve: false,
         }
@@ -90,6 +112,10 @@ impl Bench {
 
     pub(crate) async fn postgres() -> Self {
         Self::new(Database::postgres().await).await
+    }
+
+    pub(crate) async fn pooled() -> Self {
+        Self::new(Database::pooled().await).await
     }
 
     pub(crate) async fn sqlite() -> Self {

@@ -25,7 +25,10 @@
 //! | `wishes` | what callers want of transactions afterwards |
 //! | `lane_events` | what happens to lanes |
 //! | `headers` | which blocks are canonical, and forks that nobody has told of |
+//! | `nodes` | the nodes that share a database, and what they tell each other |
+//! | `hand_over` | lanes that go to another node |
 //! | `api_keys` | who may call: made, listed, revoked, expired |
+//! | `origin` | lanes in another history of the database |
 //! | `opening` | URLs, and one server at a time |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -33,13 +36,21 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-/// Runs each of these functions on a fresh database of either kind.
+/// Runs each of these functions on a fresh database of either kind, and on PostgreSQL once more by way
+/// of PgBouncer in transaction mode.
 macro_rules! on_both_stores {
     ($($name:ident),* $(,)?) => {
         mod postgres {
             $(#[tokio::test]
             async fn $name() {
                 super::$name(crate::common::Bench::postgres().await).await;
+            })*
+        }
+
+        mod pgbouncer {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(crate::common::Bench::pooled().await).await;
             })*
         }
 
@@ -57,6 +68,7 @@ mod api_keys;
 mod bind;
 mod bind_txs;
 mod constraints;
+mod hand_over;
 mod headers;
 mod keys;
 mod lane_events;
@@ -64,7 +76,9 @@ mod lease;
 mod mark_table;
 mod marks;
 mod model;
+mod nodes;
 mod opening;
+mod origin;
 mod pause;
 mod reads;
 mod record;

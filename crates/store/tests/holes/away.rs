@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use serde_json::json;
-use stile_domain::{B256, HeldExpiry, HoldId, Holder, LaneEventKind, Standing, TxId};
+use stile_domain::{B256, HeldExpiry, HoldId, Holder, LaneEventKind, Remembered, Standing, TxId};
 use stile_store::{
     Claim, HeaderUpdate, HoldFilter, LaneChanges, Mark, MarkVerdict, NewLaneEvent, OpenOptions,
     Realign, Store, StoreError, StreamPosition, TxChange, TxFilter, Wish, open,
@@ -73,6 +73,10 @@ fn writes<'s>(store: &'s dyn Store, holder: &'s Holder, claim: Claim) -> Vec<Cal
         call!("take_expired", store.take_expired(holder, LEASE, 1, WINDOW)),
         call!("renew", store.renew(&[claim], LEASE)),
         call!("start_cursor", store.start_cursor(&A_NODE, &claim, 0, LEASE)),
+        call!("realign", async move {
+            store.realign(&A_NODE, &claim, &Remembered::default(), &json!({}), LEASE).await
+        }),
+        call!("arrive", store.arrive()),
         call!("bind", store.bind(&[fresh(claim, 0, 1)], LEASE, HOLD)),
         call!("expire", store.expire(&[claim], HeldExpiry::Suspect, LEASE)),
         call!("settle", store.settle(&[(claim, 0)], LEASE)),

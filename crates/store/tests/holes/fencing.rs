@@ -1,7 +1,9 @@
 //! Writes of a holder that is none any more.
 
 use serde_json::json;
-use stile_domain::{HeldExpiry, Hold, HoldStatus, Holder, LaneEventKind, Step, Successor};
+use stile_domain::{
+    HeldExpiry, Hold, HoldStatus, Holder, LaneEventKind, Remembered, Step, Successor,
+};
 use stile_store::{
     Bindable, Claim, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal, Set, Store, Tx,
 };
@@ -72,6 +74,9 @@ async fn try_everything(store: &dyn Store, stale: &Stale) {
     assert!(is_fenced(owned_up), "own up");
     let started = store.start_cursor(&A_NODE, &new, 7, LEASE).await.unwrap();
     assert!(is_fenced(started), "start the cursor");
+    let remembered = Remembered { used: Some(9), given_out: 9, token: 9 };
+    let realigned = store.realign(&A_NODE, &worked, &remembered, &json!({}), LEASE).await.unwrap();
+    assert!(is_fenced(realigned), "realign");
     for policy in [HeldExpiry::Suspect, HeldExpiry::Reclaim] {
         for answer in store.expire(&[worked, new], policy, LEASE).await.unwrap() {
             assert!(is_fenced(answer), "expire");
@@ -84,6 +89,9 @@ async fn try_everything(store: &dyn Store, stale: &Stale) {
         assert!(matches!(answer, Renewal::Fenced(_)), "renew");
     }
     assert_eq!(store.release(&[worked, new]).await.unwrap(), [false, false], "release");
+    for claim in [&worked, &new] {
+        assert!(!store.hand_over(claim, &node("elsewhere")).await.unwrap(), "hand over");
+    }
 }
 
 async fn a_stale_holder_changes_nothing(bench: Bench) {

@@ -101,7 +101,7 @@ async fn hole_16d_renewal_of_a_thousand_lanes_under_load_does_not_deadlock() {
     let store: Arc<dyn Store> =
         open(OpenOptions { pool_size: WRITERS + 3, ..bench.database.options() }).unwrap();
     let claims = acquire_all(&*store, &node("a")).await;
-    bench.raw().await.execute("UPDATE lane SET next_nonce = 0").await;
+    bench.raw().await.execute("UPDATE lane SET next_nonce = 0, timeline = stile_timeline()").await;
 
     let mut lanes: Vec<Cursor> = claims.iter().map(|claim| (*claim, 0)).collect();
     Disorder(3).shuffle(&mut lanes);

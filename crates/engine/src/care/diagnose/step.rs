@@ -7,6 +7,9 @@ use crate::care::facts::{HoldFacts, LaneFacts};
 
 /// How the lane stands to its chain.
 pub(super) fn out_of_step(facts: &LaneFacts) -> Option<Finding> {
+    if !facts.aligned {
+        return Some(unaligned());
+    }
     let (latest, cursor) = (facts.chain_nonce?, facts.next_nonce?);
     let owner = facts.head.as_ref().and_then(|head| {
         let hold = head.hold.as_ref().map(|hold| HeadOwner::Hold(hold.status));
@@ -46,6 +49,15 @@ pub(super) fn out_of_step(facts: &LaneFacts) -> Option<Finding> {
             Some(held_up(facts, latest, hold))
         }
     }
+}
+
+/// Whatever does not fit, the database has lost it; nobody else is to blame.
+fn unaligned() -> Finding {
+    let words = "the database failed over or was restored, and nothing gets a nonce before this signer was compared \
+                 with its chain";
+    let remedy = "the node that holds it does so as soon as an endpoint of the chain answers";
+    let remedy = Remedy::new("wait", remedy).automatic();
+    finding(Severity::Blocked, "unaligned", words, Some(remedy))
 }
 
 fn gap(facts: &LaneFacts, nonce: Nonce) -> Finding {

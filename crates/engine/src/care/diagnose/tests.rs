@@ -30,6 +30,7 @@ fn facts() -> LaneFacts {
             lease_seconds_left: 5.0,
         },
         paused: None,
+        aligned: true,
         next_nonce: Some(9),
         chain_nonce: Some(5),
         in_flight: 4,
@@ -119,6 +120,8 @@ fn whatever_stops_a_lane_has_a_name_and_a_remedy() {
     finds(with(HeadFacts { nonce: 5, hold: None, tx: None }), "gap", Some("fill"));
     finds(with(held(HoldStatus::Suspect)), "suspect-hold", Some("attest"));
     finds(with(held(HoldStatus::Consumed)), "silent-hold", Some("ask-the-caller"));
+    let restored = LaneFacts { aligned: false, chain_nonce: Some(12), head: None, ..facts() };
+    finds(restored, "unaligned", Some("wait"));
     let paused = LaneFacts { paused: Some("key rotation".to_owned()), ..facts() };
     finds(paused, "paused", Some("resume"));
     let down = LaneFacts { signer_trouble: Some("refused".to_owned()), ..facts() };

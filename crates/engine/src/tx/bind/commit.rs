@@ -184,6 +184,8 @@ pub(crate) fn bound(
     let now = Instant::now();
     let check = now + core.settings.tx.stale_receipt;
     core.events.send_modify(|count| *count += 1);
+    let plan = &binding.plan;
+    core.lanes.slot(claim.lane()).note_given_out(plan.first + plan.fresh);
     {
         let mut book = track.book();
         for (place, (tx, bound)) in txs.iter().zip(&binding.txs).enumerate() {

@@ -214,6 +214,7 @@ async fn over_http(
         node: Arc::clone(node),
         directory: Directory::new(lanes.iter().copied()),
         prometheus: prometheus.clone(),
+        cluster: stile_server::ClusterOptions::default(),
     };
     let server = Server::start(([127, 0, 0, 1], 0).into(), app).await?;
     let mut connected = Vec::new();

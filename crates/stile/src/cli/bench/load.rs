@@ -36,10 +36,14 @@ pub(super) trait Caller: Send + 'static {
     fn call(&mut self) -> impl Future<Output = Got> + Send;
 }
 
+/// How long callers run before they are counted.
+pub(super) fn warm_up(measured: Duration) -> Duration {
+    measured / 4
+}
+
 /// Lets the callers run, and after a warm-up counts the answers they get for as long as `measured`.
 pub(super) async fn run(callers: Vec<impl Caller>, measured: Duration) -> Result<Seen, Failure> {
-    let warm_up = measured / 4;
-    let begin = Instant::now() + warm_up;
+    let begin = Instant::now() + warm_up(measured);
     let end = begin + measured;
     let tasks: Vec<_> = callers
         .into_iter()

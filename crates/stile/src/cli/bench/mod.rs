@@ -1,8 +1,12 @@
 //! `stile bench`: measured next to the raw limits of the same database, in the same run.
 
+mod acquires;
 mod allocate;
+mod cluster;
+mod failover;
 mod http;
 mod load;
+mod nodes;
 mod stores;
 mod table;
 mod tx;
@@ -17,11 +21,20 @@ pub(super) enum BenchCommand {
     Allocate(allocate::AllocateArgs),
     /// Transactions accepted a second, one by one and many a call, and until the last is mined.
     Tx(tx::TxArgs),
+    /// Transactions accepted a second by several nodes, and what they cost one PostgreSQL.
+    Cluster(cluster::ClusterArgs),
+    /// How long lanes stand still whose node is killed.
+    Failover(failover::FailoverArgs),
+    /// How often several nodes ask for lanes in vain, in both modes.
+    Acquires(acquires::AcquiresArgs),
 }
 
 pub(super) async fn bench(command: BenchCommand) -> Result<(), Failure> {
     match command {
         BenchCommand::Allocate(args) => allocate::run(args).await,
         BenchCommand::Tx(args) => tx::run(args).await,
+        BenchCommand::Cluster(args) => cluster::run(args).await,
+        BenchCommand::Failover(args) => failover::run(args).await,
+        BenchCommand::Acquires(args) => acquires::run(args).await,
     }
 }

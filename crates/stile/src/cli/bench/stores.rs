@@ -41,13 +41,22 @@ impl Databases {
             (StoreKind::Postgres, None) => {
                 if testkit::programs::find_postgres("initdb").is_none() {
                     return Err("PostgreSQL is not installed: install it, name a database with \
-                                --postgres-url, or leave it out with --stores sqlite"
+                                --postgres-url or --store-url, or leave it out with --stores sqlite"
                         .into());
                 }
                 // Room for the load without a checkpoint in the middle of a measurement.
                 let settings = [("shared_buffers", "512MB"), ("max_wal_size", "8GB")];
                 Ok(Self::Private(Box::new(Postgres::start(&settings).await)))
             }
+        }
+    }
+
+    /// The URL of a database on the PostgreSQL server, next to which others can be created.
+    pub(super) async fn server(&self) -> Result<String, Failure> {
+        match self {
+            Self::Sqlite(_) => Err("several nodes need PostgreSQL".into()),
+            Self::Private(server) => Ok(server.database().await),
+            Self::Given(url) => Ok(url.clone()),
         }
     }
 

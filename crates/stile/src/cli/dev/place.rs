@@ -10,7 +10,7 @@ use stile_store::sqlite::SqliteStore;
 use super::super::Failure;
 
 /// What is written beside a database.
-const BESIDE_STORE: [&str; 4] = ["", "-wal", "-shm", ".lock"];
+const BESIDE_STORE: [&str; 5] = ["", "-wal", "-shm", ".lock", ".origin"];
 
 /// A store and the chain that it belongs to. Nonces and receipts of one chain mean nothing on
 /// another, so the two are kept, removed and refused together.

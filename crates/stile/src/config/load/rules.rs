@@ -2,7 +2,7 @@
 
 use super::Problem;
 use super::layer::Layer;
-use crate::config::{Config, Finality, NotHolder, Signer, SignerSource};
+use crate::config::{Config, Finality, NotHolder, Pooler, Signer, SignerSource};
 
 /// Applies every rule to the model and reports to the layer.
 pub(super) fn check(config: &Config, layer: &mut Layer) {
@@ -53,6 +53,11 @@ fn check_store(config: &Config, rules: &mut Rules<'_>) {
     rules.require(
         store.direct_url.is_none() || store.url.scheme() != "sqlite",
         &["store.direct_url", "store.url"],
+        "only goes with a store.url of PostgreSQL".to_owned(),
+    );
+    rules.require(
+        store.pooler == Pooler::None || store.url.scheme() != "sqlite",
+        &["store.pooler", "store.url"],
         "only goes with a store.url of PostgreSQL".to_owned(),
     );
     let (lock, statement) = (store.lock_timeout, store.statement_timeout);

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::value::{ConnectionUrl, HumanDuration, Kept, choice};
+use crate::config::value::{ConnectionUrl, HumanDuration, Kept, SecretReference, choice};
 
 /// `[node]`: who this process is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +75,18 @@ pub struct Log {
     pub format: LogFormat,
 }
 
+choice! {
+    /// What stands between a node and PostgreSQL.
+    #[derive(Default)]
+    pub enum Pooler {
+        /// Nothing, or a pooler that keeps a connection for each of the node's.
+        #[default]
+        None = "none",
+        /// One that keeps it for a transaction only: PgBouncer in transaction mode.
+        Transaction = "transaction",
+    }
+}
+
 /// `[store]`: the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -84,6 +96,8 @@ pub struct Store {
     /// PostgreSQL past a connection pooler, for `LISTEN`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct_url: Option<ConnectionUrl>,
+    /// The connection pooler in between.
+    pub pooler: Pooler,
     /// The most connections to PostgreSQL this node opens.
     pub pool_size: usize,
     /// How long one statement may run.
@@ -99,6 +113,7 @@ impl Default for Store {
         Self {
             url: ConnectionUrl::from("sqlite://stile.db"),
             direct_url: None,
+            pooler: Pooler::default(),
             pool_size: 20,
             statement_timeout: HumanDuration::from_secs(5),
             lock_timeout: HumanDuration::from_secs(3),
@@ -141,7 +156,7 @@ choice! {
 }
 
 /// `[cluster]`: how nodes work together.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cluster {
     /// The URL other nodes and callers reach this node by.
@@ -149,4 +164,20 @@ pub struct Cluster {
     pub advertise_url: Option<ConnectionUrl>,
     /// What to do with a request for a lane held elsewhere.
     pub not_holder: NotHolder,
+    /// What nodes prove themselves to each other by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SecretReference>,
+    /// Whether lanes move to the node that they had best be on.
+    pub move_lanes: bool,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self {
+            advertise_url: None,
+            not_holder: NotHolder::default(),
+            secret: None,
+            move_lanes: true,
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::Preset::{Unset, Value};
 use super::{DAY_MS, HOUR_MS, Key, MINUTE_MS, SECOND_MS, Section, duration};
 use crate::config::value::{HumanDuration, Kind};
-use crate::config::{LogFormat, LogLevel, NotHolder};
+use crate::config::{LogFormat, LogLevel, NotHolder, Pooler};
 
 const STORE_SCHEMES: &[&str] = &["sqlite", "postgres", "postgresql"];
 const POSTGRES_SCHEMES: &[&str] = &["postgres", "postgresql"];
@@ -83,6 +83,14 @@ pub(super) const STORE: Section = Section {
             Unset("`store.url`"),
             "A way to PostgreSQL past the connection pooler, where `store.url` goes through \
              PgBouncer. Notifications are listened for here.",
+        ),
+        Key::new(
+            "pooler",
+            Kind::Choice(Pooler::NAMES),
+            Value("none"),
+            "`\"transaction\"` where `store.url` goes through PgBouncer in transaction mode: statements are \
+             then sent along each time, because a prepared one would be looked for on another \
+             connection. See [operations](operations.md#pgbouncer).",
         ),
         Key::new(
             "pool_size",
@@ -172,11 +180,26 @@ pub(super) const CLUSTER: Section = Section {
             "not_holder",
             Kind::Choice(NotHolder::NAMES),
             Value("accept"),
-            "What to do with a call that needs a lane which another node holds: accept it for the \
-             holder, forward it (needs `cluster.advertise_url`), or reject it and name the holder. \
-             This version accepts transactions and rejects calls for bare nonces, whatever is set. \
-             Everything else:",
-        )
-        .with_cluster_release(),
+            "What to do with a call for a lane which another node holds. `\"accept\"`: transactions are \
+             accepted for the holder, and what only the holder can do, such as giving out a bare nonce, \
+             is passed on to it. `\"forward\"`: transactions are passed on too (needs \
+             `cluster.advertise_url`). `\"reject\"`: it is refused with 409, which names the holder. \
+             Nothing is passed on to a node without `cluster.advertise_url`.",
+        ),
+        Key::new(
+            "secret",
+            Kind::Secret,
+            Unset("none: calls are passed on only while there are no API keys"),
+            "Where the text is kept, at least 16 visible characters, by which the nodes of a cluster \
+             prove themselves to each other when they pass calls on; the same for all of them.",
+        ),
+        Key::new(
+            "move_lanes",
+            Kind::Boolean,
+            Value("true"),
+            "Whether signers move to the node that they had best be on, so that nodes which come and \
+             go share the work. Between nodes in worker-queue mode that serve the same signers and have \
+             `cluster.advertise_url`; the others keep what they have.",
+        ),
     ],
 };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::{Anvil, DEADLINE};
+use testkit::{Anvil, DEADLINE, eventually_within};
 
 use super::{assert_all_mined_once, id, transfer};
 use crate::common::{Answer, StileProcess};
@@ -23,6 +23,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// it is taken, whatever happens to the nodes.
 #[derive(Debug)]
 pub(crate) struct Load {
+    /// The signers that transfers are dealt out to.
     accounts: Vec<String>,
     client: reqwest::Client,
     /// Where the nodes of the moment are.
@@ -32,25 +33,55 @@ pub(crate) struct Load {
     next: AtomicU64,
     /// What was answered with a success, by the wei it carries.
     taken: Mutex<BTreeMap<u64, Value>>,
+    /// How often a call was answered otherwise, by status; 0 where there was no answer.
+    refused: Mutex<BTreeMap<u16, usize>>,
 }
 
 impl Load {
     pub(crate) async fn new(anvil: &Anvil, nodes: &[&StileProcess]) -> Self {
+        Self::of(anvil, nodes, SIGNERS).await
+    }
+
+    /// Transfers of so many signers.
+    pub(crate) async fn of(anvil: &Anvil, nodes: &[&StileProcess], signers: usize) -> Self {
+        let mut accounts = anvil.accounts().await;
+        accounts.truncate(signers);
         let client = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build();
         Self {
-            accounts: anvil.accounts().await,
+            accounts,
             client: client.unwrap(),
             urls: Mutex::new(nodes.iter().map(|node| node.url().to_owned()).collect()),
             turn: AtomicUsize::new(0),
             over: AtomicBool::new(false),
             next: AtomicU64::new(0),
             taken: Mutex::default(),
+            refused: Mutex::default(),
         }
     }
 
     /// How many requests have been taken so far.
     pub(crate) fn taken(&self) -> usize {
         self.taken.lock().unwrap().len()
+    }
+
+    /// Waits until so many more requests have been taken.
+    pub(crate) async fn more(&self, count: usize) {
+        let goal = self.taken() + count;
+        eventually_within(2 * DEADLINE, "the load to go on", async || {
+            (self.taken() >= goal).then_some(())
+        })
+        .await;
+    }
+
+    /// How often a call was not answered with a success, by status; 0 where there was no answer.
+    pub(crate) fn refused(&self) -> BTreeMap<u16, usize> {
+        self.refused.lock().unwrap().clone()
+    }
+
+    /// The nodes are these now.
+    pub(crate) fn uses(&self, nodes: &[&StileProcess]) {
+        let urls = nodes.iter().map(|node| node.url().to_owned()).collect();
+        *self.urls.lock().unwrap() = urls;
     }
 
     /// A node has been started again.
@@ -74,10 +105,11 @@ impl Load {
         let taken = self.taken.lock().unwrap().clone();
         println!("{} requests", taken.len());
         let mut all = Vec::new();
-        for (place, signer) in self.accounts[..SIGNERS].iter().enumerate() {
+        let signers = self.accounts.len() as u64;
+        for (place, signer) in self.accounts.iter().enumerate() {
             let of_signer: BTreeMap<&str, u64> = taken
                 .iter()
-                .filter(|(wei, _)| **wei % SIGNERS as u64 == place as u64)
+                .filter(|(wei, _)| **wei % signers == place as u64)
                 .map(|(wei, tx)| (id(tx), *wei))
                 .collect();
             let confirmed = node.all_confirmed(signer, of_signer.len()).await;
@@ -92,7 +124,7 @@ impl Load {
 
     /// Whose transfer it is that carries so many wei.
     fn signer_of(&self, wei: u64) -> &str {
-        &self.accounts[(wei % SIGNERS as u64) as usize]
+        &self.accounts[(wei % self.accounts.len() as u64) as usize]
     }
 
     /// Hands over transfers, each until it is taken, until the load is over.
@@ -103,6 +135,10 @@ impl Load {
             self.taken.lock().unwrap().insert(wei, tx);
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    fn not_taken(&self, status: u16) {
+        *self.refused.lock().unwrap().entry(status).or_default() += 1;
     }
 
     /// Each node in turn.
@@ -123,10 +159,11 @@ impl Load {
                         Ok(answer) => {
                             let later = matches!(answer.status, 409 | 429 | 503);
                             assert!(later, "{answer:?}");
+                            self.not_taken(answer.status);
                         }
-                        Err(_killed_while_answering) => {}
+                        Err(_killed_while_answering) => self.not_taken(0),
                     },
-                    Err(_killed_before) => {}
+                    Err(_killed_before) => self.not_taken(0),
                 }
                 tokio::time::sleep(PAUSE).await;
             }

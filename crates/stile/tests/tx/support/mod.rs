@@ -8,6 +8,8 @@
 //! | `load` | callers who insist |
 //! | `random` | chance that can be repeated |
 
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
+
 mod backend;
 mod calls;
 mod evidence;

@@ -1,5 +1,6 @@
--- Takes lanes that are new, ours already, or expired. A lane that is somebody else's is left
--- unwritten and does not come back. The clock is read anew for each row, after its lock was got.
+-- Takes lanes that are new, ours already, or expired for at least $7 seconds. A lane that is
+-- somebody else's is left unwritten and does not come back. The clock is read anew for each row,
+-- after its lock was got.
 INSERT INTO lane AS l (chain_id, signer, owner_node, owner_incarnation, owner_url, fencing_token,
                        acquired_at, expires_at, updated_at)
 SELECT w.chain_id, w.signer, $3, $4, $5, 1, statement_timestamp(),
@@ -16,6 +17,8 @@ SET owner_node = excluded.owner_node,
                        THEN l.acquired_at ELSE excluded.acquired_at END,
     expires_at = clock_timestamp() + make_interval(secs => $6),
     updated_at = clock_timestamp()
-WHERE l.owner_incarnation = excluded.owner_incarnation OR l.expires_at <= clock_timestamp()
-RETURNING l.chain_id, l.signer, l.fencing_token, l.expires_at, l.next_nonce, l.paused,
+WHERE l.owner_incarnation = excluded.owner_incarnation
+   OR l.expires_at <= clock_timestamp() - make_interval(secs => $7)
+RETURNING l.chain_id, l.signer, l.fencing_token, l.expires_at,
+          CASE WHEN l.timeline = stile_timeline() THEN l.next_nonce END AS next_nonce, l.paused,
           l.acquired_at = statement_timestamp() AS taken

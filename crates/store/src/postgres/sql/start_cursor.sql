@@ -1,6 +1,6 @@
 -- Sets a cursor that is not set yet, with the first entry of the lane's history.
 WITH started AS (
-    UPDATE lane SET next_nonce = $3
+    UPDATE lane SET next_nonce = $3, timeline = stile_timeline()
     WHERE chain_id = $1 AND signer = $2 AND next_nonce IS NULL
     RETURNING chain_id, signer, next_nonce, fencing_token, updated_at
 ), told AS (

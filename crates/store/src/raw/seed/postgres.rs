@@ -6,13 +6,15 @@ use stile_domain::{Lane, Nonce};
 
 use super::{AGE_SECONDS, CHUNK, CONFIRMATIONS, DEPTH};
 use crate::StoreError;
-use crate::postgres::{PostgresOptions, connect};
+use crate::postgres::{Pooler, PostgresOptions, connect};
 
 /// A lane that nobody holds, if there is none; answers with where its cursor stands.
 const LANE: &str = "INSERT INTO lane (chain_id, signer, owner_node, owner_incarnation, fencing_token,
-                          acquired_at, expires_at, updated_at, next_nonce)
-    VALUES ($1, $2, 'seed', gen_random_uuid(), 1, clock_timestamp(), clock_timestamp(), clock_timestamp(), 0)
-    ON CONFLICT (chain_id, signer) DO UPDATE SET next_nonce = coalesce(lane.next_nonce, 0)
+                          acquired_at, expires_at, updated_at, next_nonce, timeline)
+    VALUES ($1, $2, 'seed', gen_random_uuid(), 1, clock_timestamp(), clock_timestamp(), clock_timestamp(), 0,
+            stile_timeline())
+    ON CONFLICT (chain_id, signer) DO UPDATE
+        SET next_nonce = coalesce(lane.next_nonce, 0), timeline = coalesce(lane.timeline, stile_timeline())
     RETURNING next_nonce,
               greatest(coalesce((SELECT max(height) FROM header WHERE chain_id = $1), 0) - $3, 0) AS top";
 
@@ -25,10 +27,12 @@ pub(super) async fn seed(
     let forever = Duration::from_secs(24 * 3600);
     let pool = connect::pool(&PostgresOptions {
         url: url.to_owned(),
+        direct_url: None,
         pool_size: 1,
         statement_timeout: forever,
         lock_timeout: forever,
         idle_in_transaction_timeout: forever,
+        pooler: Pooler::None,
     })?;
     let client = pool.get().await.map_err(|e| StoreError::Unavailable(e.to_string()))?;
     let (chain, signer) = (lane.chain.get().cast_signed(), lane.signer.to_vec());

@@ -45,9 +45,10 @@ fn fill(
     let now = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
     let lane_row = format!(
         "INSERT INTO lane (chain_id, signer, owner_node, owner_incarnation, fencing_token, acquired_at,
-                           expires_at, updated_at, next_nonce)
-         VALUES (?1, ?2, 'seed', randomblob(16), 1, {now}, {now}, {now}, 0)
-         ON CONFLICT (chain_id, signer) DO UPDATE SET next_nonce = coalesce(next_nonce, 0)
+                           expires_at, updated_at, next_nonce, timeline)
+         VALUES (?1, ?2, 'seed', randomblob(16), 1, {now}, {now}, {now}, 0, 'file')
+         ON CONFLICT (chain_id, signer) DO UPDATE
+         SET next_nonce = coalesce(next_nonce, 0), timeline = coalesce(timeline, 'file')
          RETURNING next_nonce, updated_at"
     );
     let (first, now): (i64, i64) =

@@ -8,6 +8,7 @@ use super::site::Site;
 use crate::cli::Failure;
 use crate::cli::bench::http::Connection;
 use crate::cli::bench::load::{Caller, Got};
+use crate::cli::bench::nodes::RECEIVER;
 
 /// Hands over one or many transactions a call, over a connection of its own.
 pub(super) struct Sender {
@@ -47,10 +48,7 @@ impl Sender {
         self.sent += 1;
         format!(
             r#"{{"signer":"{}","requestId":"{}-{}","payload":{{"to":"{}","value":"1","gasLimit":"21000"}}}}"#,
-            self.signer,
-            self.name,
-            self.sent,
-            super::RECEIVER,
+            self.signer, self.name, self.sent, RECEIVER,
         )
     }
 

@@ -12,11 +12,9 @@ use testkit::{Anvil, AnvilOptions};
 
 use crate::cli::Failure;
 use crate::cli::bench::http::Connection;
+use crate::cli::bench::nodes::{GAS_LIMIT, RECEIVER};
 
-pub(super) const ID: u64 = 31337;
-
-/// Room for as many transfers in a block as come in a second.
-const GAS_LIMIT: u64 = 1_000_000_000;
+pub(super) use crate::cli::bench::nodes::CHAIN_ID as ID;
 
 /// Connections that signed transactions are sent over.
 const CONNECTIONS: usize = 32;
@@ -169,7 +167,7 @@ fn signed(account: usize, nonce: usize) -> Result<String, Failure> {
     let signed = LocalSigner::from_key(key(account))?.sign_now(&UnsignedTx {
         chain: ChainId::new(ID)?,
         nonce: nonce as u64,
-        to: Some(parse_address(super::RECEIVER)?),
+        to: Some(parse_address(RECEIVER)?),
         value: U256::from(1),
         data: Default::default(),
         gas_limit: 21_000,

@@ -27,9 +27,6 @@ use self::site::Site;
 use super::Failure;
 use super::stores::{Databases, StoreKind};
 
-/// Whom all transfers go to: an account without code.
-const RECEIVER: &str = "0x000000000000000000000000000000000000dEaD";
-
 /// Enough for everything a figure hands over to get its nonce at once.
 const OPEN_WINDOW: &str = "lane.max_in_flight = 1000000";
 

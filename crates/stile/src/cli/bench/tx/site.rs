@@ -11,9 +11,7 @@ use testkit::{Launch, Process, free_port};
 use super::chain::{self, Chain};
 use crate::cli::Failure;
 use crate::cli::bench::http::Connection;
-
-/// How long a node may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::cli::bench::nodes::ready;
 
 /// A node with its chain. Dropped, both are killed.
 pub(super) struct Site {
@@ -121,22 +119,6 @@ fn configuration(
         text += &format!("[[signer]]\nkey = \"env:{}\"\n", key_variable(account));
     }
     text
-}
-
-async fn ready(process: &Process, address: SocketAddr) -> Result<(), Failure> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        if let Ok(mut connection) = Connection::open(address).await
-            && let Ok((status, _)) = connection.get("/health/ready").await
-            && status.is_success()
-        {
-            return Ok(());
-        }
-        if process.try_exit().is_some() || Instant::now() > until {
-            return Err(format!("the node did not get ready:\n{}", process.stderr()).into());
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 fn text(body: &[u8]) -> String {

@@ -1,0 +1,154 @@
+//! C1: a nonce belongs to one request ever, besides its own cancel attempt, or a filler where
+//! nothing was bound.
+
+use std::collections::BTreeMap;
+
+use super::{About, Findings, Rule};
+use crate::evidence::{Answer, Ask, Evidence, Micros};
+
+/// Somebody who had a nonce, and when.
+#[derive(Debug)]
+struct Claim {
+    owner: String,
+    /// It had the nonce by then at the latest.
+    by: Micros,
+    /// It may have been without it from then on; `None` if it never gave it back.
+    until: Option<Micros>,
+}
+
+pub(super) fn check(evidence: &Evidence) -> Findings {
+    let mut findings = Findings::of(Rule::C1);
+    for ((signer, nonce), claims) in claims(evidence) {
+        for (place, first) in claims.iter().enumerate() {
+            for second in &claims[place + 1..] {
+                if !one_after_the_other(first, second) && !one_after_the_other(second, first) {
+                    findings.add(
+                        About::nonce(&signer, nonce),
+                        format!(
+                            "nonce {nonce} of {signer} belongs to {} and to {}",
+                            first.owner, second.owner
+                        ),
+                    );
+                }
+            }
+        }
+    }
+    let ledger: BTreeMap<(&str, u64), &str> = evidence
+        .nonces
+        .iter()
+        .map(|row| ((row.signer.as_str(), row.nonce), row.owner_id.as_str()))
+        .collect();
+    for tx in &evidence.txs {
+        let Some(nonce) = tx.nonce else { continue };
+        let owner = ledger.get(&(tx.signer.as_str(), nonce));
+        if owner != Some(&tx.id.as_str()) {
+            findings.add(
+                About::tx(&tx.id),
+                format!("transaction {} has nonce {nonce}, and the ledger says {owner:?}", tx.id),
+            );
+        }
+    }
+    findings
+}
+
+fn one_after_the_other(first: &Claim, second: &Claim) -> bool {
+    first.until.is_some_and(|until| until <= second.by)
+}
+
+/// Who says that it has which nonce: transactions by the store, holders by what they were told.
+fn claims(evidence: &Evidence) -> BTreeMap<(String, u64), Vec<Claim>> {
+    let mut claims: BTreeMap<(String, u64), Vec<Claim>> = BTreeMap::new();
+    let histories = evidence.events_by_tx();
+    for tx in &evidence.txs {
+        let Some(nonce) = tx.nonce else { continue };
+        let history = histories.get(tx.id.as_str()).map_or(&[][..], Vec::as_slice);
+        let bound = history.iter().find(|event| event.kind == "BOUND");
+        let by = bound.map_or(tx.created_at, |event| event.at);
+        let owner = format!("transaction {}", tx.id);
+        claims.entry((tx.signer.clone(), nonce)).or_default().push(Claim {
+            owner,
+            by,
+            until: None,
+        });
+    }
+    for (hold_id, (signer, nonce, by)) in holds(evidence) {
+        let until = given_back(evidence, &hold_id);
+        let owner = format!("hold {hold_id}");
+        claims.entry((signer, nonce)).or_default().push(Claim { owner, by, until });
+    }
+    claims
+}
+
+/// Each hold that a caller was told of: account, nonce, and the first time it was told.
+fn holds(evidence: &Evidence) -> BTreeMap<String, (String, u64, Micros)> {
+    let mut holds: BTreeMap<String, (String, u64, Micros)> = BTreeMap::new();
+    for call in evidence.calls.iter().filter(|call| call.answer.is_success()) {
+        let Ask::Allocate { signer, .. } = &call.ask else { continue };
+        let (Some(hold_id), Some(nonce)) = (call.answer.hold_id(), call.answer.nonce()) else {
+            continue;
+        };
+        let told = (signer.clone(), nonce, call.ended_at);
+        let known = holds.entry(hold_id.to_owned()).or_insert_with(|| told.clone());
+        known.2 = known.2.min(told.2);
+    }
+    holds
+}
+
+/// When a caller first gave its hold back, unless it was told that this is refused.
+fn given_back(evidence: &Evidence, wanted: &str) -> Option<Micros> {
+    let said = evidence.calls.iter().filter(|call| match &call.ask {
+        Ask::Recyclable { hold_id, .. } => hold_id == wanted,
+        _ => false,
+    });
+    let not_refused = said.filter(|call| match &call.answer {
+        Answer::Lost => true,
+        Answer::Said { status, .. } => status / 100 != 4,
+    });
+    not_refused.map(|call| call.at).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, broken, good};
+    use super::*;
+
+    #[test]
+    fn a_nonce_that_was_given_back_may_go_to_a_filler() {
+        assert_eq!(broken(check, &good()), [] as [String; 0]);
+    }
+
+    #[test]
+    fn a_nonce_bound_to_two_transactions_is_found() {
+        let mut evidence = good();
+        let mut other = evidence.txs[0].clone();
+        other.id = "tx-z".to_owned();
+        evidence.txs.push(other);
+        assert!(broken(check, &evidence)[0].contains("belongs to transaction tx-a"));
+    }
+
+    #[test]
+    fn a_nonce_in_a_callers_hands_that_goes_to_another_caller_is_found() {
+        let mut evidence = good();
+        evidence.calls.push(sample::allocated(9_000, "hold-late", sample::HELD_NONCE));
+        let found = broken(check, &evidence);
+        assert!(found.iter().any(|what| what.contains("hold-late")), "{found:?}");
+    }
+
+    #[test]
+    fn a_nonce_that_was_taken_before_it_was_given_back_is_found() {
+        let mut evidence = good();
+        for call in &mut evidence.calls {
+            if matches!(call.ask, Ask::Recyclable { .. }) {
+                call.at = 9_000_000;
+            }
+        }
+        assert_eq!(broken(check, &evidence).len(), 1);
+    }
+
+    #[test]
+    fn a_ledger_that_names_somebody_else_is_found() {
+        let mut evidence = good();
+        evidence.nonces[0].owner_id = "somebody".to_owned();
+        assert_eq!(broken(check, &evidence).len(), 1);
+    }
+}

@@ -1,0 +1,65 @@
+//! Where everybody writes down what they did and saw.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::evidence::{Call, Micros, Own, Reorg, Sent, TokenSample};
+use crate::schedule::Kind;
+
+/// The time, which the database on the same machine shares.
+pub(super) fn now() -> Micros {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Micros::try_from(since.as_micros()).unwrap_or(Micros::MAX)
+}
+
+/// What is written down while a run goes on.
+#[derive(Debug, Default)]
+pub(super) struct Diary {
+    pub(super) calls: Mutex<Vec<Call>>,
+    pub(super) own: Mutex<Vec<Own>>,
+    pub(super) wire: Mutex<Vec<Sent>>,
+    pub(super) samples: Mutex<Vec<TokenSample>>,
+    pub(super) reorgs: Mutex<Vec<Reorg>>,
+    /// Faults by kind, as they were carried out.
+    pub(super) faults: Mutex<BTreeMap<Kind, u64>>,
+}
+
+impl Diary {
+    pub(super) fn call(&self, call: Call) {
+        self.calls.lock().unwrap().push(call);
+    }
+
+    pub(super) fn own(&self, own: Own) {
+        self.own.lock().unwrap().push(own);
+    }
+
+    pub(super) fn wire(&self, sent: Sent) {
+        self.wire.lock().unwrap().push(sent);
+    }
+
+    /// A token as it was seen; only the first and the last look at one are worth keeping.
+    pub(super) fn sample(&self, sample: TokenSample) {
+        let mut samples = self.samples.lock().unwrap();
+        let of_lane = samples.iter_mut().rev().filter(|it| it.signer == sample.signer);
+        let mut newest = of_lane.take(2);
+        let (last, before) = (newest.next(), newest.next());
+        match (last, before) {
+            (Some(last), Some(before))
+                if before.token == sample.token && last.token == sample.token =>
+            {
+                last.at = sample.at;
+                last.owner = sample.owner;
+            }
+            _ => samples.push(sample),
+        }
+    }
+
+    pub(super) fn reorg(&self, reorg: Reorg) {
+        self.reorgs.lock().unwrap().push(reorg);
+    }
+
+    pub(super) fn fault(&self, kind: Kind) {
+        *self.faults.lock().unwrap().entry(kind).or_default() += 1;
+    }
+}

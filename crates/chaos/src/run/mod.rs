@@ -1,0 +1,178 @@
+//! A run: a cluster is put up, clients call it, faults come and go, and what is left is gathered.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `stage` | PostgreSQL, anvil, the nodes, and who watches them |
+//! | `node` | one node: a real process, the way to its database and the ways to its chain |
+//! | `configuration` | what nodes are told |
+//! | `skew` | clocks that are wrong |
+//! | `database` | the PostgreSQL servers under all nodes, and how they fail |
+//! | `witness` | the store as somebody sees it who is no node |
+//! | `chain` | the chain past the proxies |
+//! | `clients` | who calls |
+//! | `inflict` | how a fault is carried out, and ended |
+//! | `diary` | where everybody writes down what they did and saw |
+//! | `figures` | what is printed in the end |
+
+mod chain;
+mod clients;
+mod configuration;
+mod database;
+mod diary;
+mod figures;
+mod inflict;
+mod node;
+mod skew;
+mod stage;
+mod witness;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+pub use figures::Figures;
+
+use crate::check::{self, Coverage, Violation};
+use crate::evidence::Evidence;
+use crate::schedule::{self, Cast};
+use stage::Stage;
+
+/// Lanes by what happens on them: transfers on all but the last, and outsiders on the first two, bare
+/// nonces on the third, and a gap now and then on the last.
+const LANES: usize = 4;
+const SHARED_LANES: usize = 2;
+const HOLD_LANE: usize = 2;
+const QUIET_LANE: usize = 3;
+
+const ENDPOINTS: usize = 2;
+
+/// Short, so that reorganisations reach what was called done.
+const CONFIRMATIONS: u64 = 3;
+
+/// How long a caller may keep a nonce.
+const HOLD_MS: u64 = 4_000;
+
+/// What is run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The `stile` to run.
+    pub binary: PathBuf,
+    /// Where all chance comes from.
+    pub seed: u64,
+    /// How long faults come.
+    pub length: Duration,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How many clients hand over transfers.
+    pub senders: usize,
+    /// The lease of a lane.
+    pub lease_ms: u64,
+    /// Where the nodes' logs are kept.
+    pub logs: Option<PathBuf>,
+    /// What else the nodes find in their environment: a planted bug.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Options {
+    /// The usual cluster.
+    pub fn new(binary: impl Into<PathBuf>, seed: u64, length: Duration) -> Self {
+        Self {
+            binary: binary.into(),
+            seed,
+            length,
+            nodes: 3,
+            senders: 4,
+            lease_ms: 2_000,
+            logs: None,
+            environment: Vec::new(),
+        }
+    }
+
+    /// How long everything has to settle once faults have stopped.
+    pub fn settle(&self) -> Duration {
+        Duration::from_millis(2 * self.lease_ms) + Duration::from_secs(60)
+    }
+
+    fn cast(&self) -> Cast {
+        Cast {
+            nodes: self.nodes,
+            endpoints: ENDPOINTS,
+            shared_lanes: SHARED_LANES,
+            lanes: LANES,
+            lease_ms: self.lease_ms,
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// All that was seen.
+    pub evidence: Evidence,
+    /// What must not be.
+    pub violations: Vec<Violation>,
+    /// What was reached.
+    pub coverage: Coverage,
+    /// What is printed.
+    pub figures: Figures,
+}
+
+impl Outcome {
+    /// The stories of the first of them, each with its rule.
+    pub fn stories(&self, count: usize) -> String {
+        let told = self.violations.iter().take(count).map(|violation| {
+            format!("{violation}\n{}", check::story(&self.evidence, &violation.about))
+        });
+        told.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Runs one, and says on standard error how it goes.
+pub async fn run(options: &Options) -> Outcome {
+    let began = Instant::now();
+    let plan = schedule::draw(options.seed, millis(options.length), &options.cast());
+    eprintln!("seed {}: {} faults in {:?}", options.seed, plan.len(), options.length);
+    for planned in &plan {
+        eprintln!("  {planned}");
+    }
+    let stage = Stage::start(options).await;
+    let mut watchers = stage::watch(&stage);
+    let mut clients = clients::start(&stage, options);
+    eprintln!("the cluster is up after {:.1} s", began.elapsed().as_secs_f64());
+
+    inflict::all(&stage, &plan, options.length).await;
+    stage.calm().await;
+    let calm = Instant::now();
+    eprintln!("faults are over after {:.1} s", began.elapsed().as_secs_f64());
+    stage.close();
+    settle(&stage, &mut clients, options.settle()).await;
+    eprintln!("settled {:.1} s later", calm.elapsed().as_secs_f64());
+
+    let evidence = stage.gather().await;
+    watchers.shutdown().await;
+    let violations = check::check(&evidence);
+    let coverage = Coverage::of(&evidence);
+    let figures = Figures::of(&stage, &evidence, &coverage, began.elapsed());
+    Outcome { evidence, violations, coverage, figures }
+}
+
+/// Waits until the clients have had their last word and nothing is open, or the time is over.
+async fn settle(stage: &Stage, clients: &mut JoinSet<()>, patience: Duration) {
+    let deadline = tokio::time::Instant::now() + patience;
+    let last_words = async { while clients.join_next().await.is_some() {} };
+    if tokio::time::timeout_at(deadline, last_words).await.is_err() {
+        eprintln!("some clients did not get their last word");
+        clients.shutdown().await;
+    }
+    let mut calm = 0;
+    while calm < 4 && tokio::time::Instant::now() < deadline {
+        let open = stage.witness.open().await;
+        calm = if open == Ok(0) { calm + 1 } else { 0 };
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,220 @@
+//! PostgreSQL, anvil, the nodes, and who watches them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use testkit::{Anvil, AnvilOptions, Signal};
+use tokio::task::JoinSet;
+
+use super::chain::Chain;
+use super::database::{Database, Moved};
+use super::diary::{Diary, now};
+use super::node::{FENCED, HAND_OVERS, Node, REALIGNED, TAKEOVERS};
+use super::witness::Witness;
+use super::{LANES, Options};
+use crate::evidence::{Evidence, Sent};
+
+/// Blocks before anything happens, so that every reorganisation has something to replace.
+const FIRST_BLOCKS: u64 = 20;
+
+/// All that a run stands on.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) database: Database,
+    pub(super) chain: Chain,
+    pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) witness: Arc<Witness>,
+    pub(super) diary: Arc<Diary>,
+    /// The addresses of the lanes' accounts, in lower case.
+    pub(super) lanes: Vec<String>,
+    /// Signed bytes of callers who send by themselves, and their hashes: sent until they are mined.
+    pub(super) kept: std::sync::Mutex<Vec<(String, String)>>,
+    /// Amounts that nobody has carried yet.
+    amounts: AtomicU64,
+    over: AtomicBool,
+    /// Declared last: it goes when everybody else has.
+    _anvil: Anvil,
+}
+
+impl Stage {
+    /// Puts everything up and waits until it serves.
+    pub(super) async fn start(options: &Options) -> Arc<Self> {
+        let chain_options = AnvilOptions {
+            block_time_seconds: Some(1),
+            arguments: vec!["--order=fifo".to_owned()],
+            ..AnvilOptions::default()
+        };
+        let (database, anvil) = tokio::join!(Database::start(), Anvil::start(chain_options));
+        anvil.mine(FIRST_BLOCKS).await;
+        let witness = Arc::new(Witness::new(&database.url));
+        let diary = Arc::new(Diary::default());
+        let mut nodes = Vec::new();
+        for number in 0..options.nodes {
+            let node = Node::new(number, options, &database.url, anvil.url(), LANES).await;
+            keep_wire_log(&node, &witness, &diary);
+            // One after the other, as the first one makes the tables.
+            node.start();
+            node.is_ready().await;
+            nodes.push(Arc::new(node));
+        }
+        let lanes = anvil.accounts().await.into_iter().take(LANES);
+        Arc::new(Self {
+            database,
+            chain: Chain::new(anvil.url()),
+            nodes,
+            witness,
+            diary,
+            lanes: lanes.map(|address| address.to_lowercase()).collect(),
+            kept: std::sync::Mutex::default(),
+            amounts: AtomicU64::new(1_000_001),
+            over: AtomicBool::new(false),
+            _anvil: anvil,
+        })
+    }
+
+    /// An amount that nobody has carried yet: by it a transaction is known on the chain.
+    pub(super) fn amount(&self) -> u64 {
+        self.amounts.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether clients are to begin nothing new.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Tells clients to begin nothing new.
+    pub(super) fn close(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+
+    /// The database is somewhere else: first the witness is led there, so that it is never behind
+    /// what a node has been told.
+    pub(super) fn lead(&self, moved: &Moved) {
+        self.witness.point_to(moved.url.clone());
+        for node in &self.nodes {
+            node.store.point_to(moved.address);
+        }
+    }
+
+    /// Ends whatever is still wrong.
+    pub(super) async fn calm(&self) {
+        for node in &self.nodes {
+            node.signal(Signal::Cont);
+            node.store.heal().await;
+            for endpoint in &node.endpoints {
+                endpoint.heal().await;
+            }
+        }
+        self.fund_all().await;
+    }
+
+    /// Gives every account what it had. A reorganisation brings old balances back.
+    pub(super) async fn fund_all(&self) {
+        for lane in &self.lanes {
+            // A chain that does not answer now is funded at the next occasion.
+            let _ = self.chain.fund(lane, true).await;
+        }
+    }
+
+    /// All that the checker looks at.
+    pub(super) async fn gather(&self) -> Evidence {
+        for node in &self.nodes {
+            node.read_metrics().await;
+            node.keep_running_log();
+        }
+        let mut evidence = Evidence::default();
+        self.witness.dump(&mut evidence).await.expect("read the store");
+        evidence.chain = self.chain.blocks().await.expect("read the chain");
+        evidence.calls = self.diary.calls.lock().unwrap().clone();
+        evidence.own = self.diary.own.lock().unwrap().clone();
+        evidence.wire = self.diary.wire.lock().unwrap().clone();
+        evidence.samples = self.diary.samples.lock().unwrap().clone();
+        evidence.reorgs = self.diary.reorgs.lock().unwrap().clone();
+        evidence.fenced_rejects = self.counted(FENCED);
+        evidence
+    }
+
+    fn counted(&self, name: &str) -> u64 {
+        self.nodes.iter().map(|node| node.counted(name)).sum::<f64>() as u64
+    }
+
+    /// How often a lane changed hands, as the nodes count it.
+    pub(super) fn takeovers(&self) -> u64 {
+        self.counted(TAKEOVERS)
+    }
+
+    /// How often a lane was handed to the node that it had best be on.
+    pub(super) fn hand_overs(&self) -> u64 {
+        self.counted(HAND_OVERS)
+    }
+
+    /// How often a lane was compared with the chain after a failover.
+    pub(super) fn realigned(&self) -> u64 {
+        self.counted(REALIGNED)
+    }
+
+    /// How often a node was started with a wrong clock.
+    pub(super) fn skewed(&self) -> u64 {
+        self.nodes.iter().map(|node| node.skewed()).sum()
+    }
+}
+
+/// Looks up all bytes that a node sends, before they are passed on.
+fn keep_wire_log(node: &Node, witness: &Arc<Witness>, diary: &Arc<Diary>) {
+    for (place, endpoint) in node.endpoints.iter().enumerate() {
+        let name = format!("n{}/{place}", node.number);
+        let (witness, diary) = (Arc::clone(witness), Arc::clone(diary));
+        endpoint.before_send(move |hash| {
+            let (name, witness, diary) = (name.clone(), Arc::clone(&witness), Arc::clone(&diary));
+            let at = now();
+            async move {
+                let record = witness.on_record(hash.as_slice()).await;
+                diary.wire(Sent { at, endpoint: name, hash: hash.to_string(), record });
+            }
+        });
+    }
+}
+
+/// Who looks on all the time: at tokens, at counters, at processes that ended, and at what callers
+/// have sent by themselves.
+pub(super) fn watch(stage: &Arc<Stage>) -> JoinSet<()> {
+    let mut watchers = JoinSet::new();
+    watchers.spawn(watch_tokens(Arc::clone(stage)));
+    watchers.spawn(send_until_mined(Arc::clone(stage)));
+    for node in &stage.nodes {
+        watchers.spawn(watch_node(Arc::clone(node)));
+    }
+    watchers
+}
+
+async fn watch_tokens(stage: Arc<Stage>) {
+    loop {
+        for sample in stage.witness.tokens().await.unwrap_or_default() {
+            stage.diary.sample(sample);
+        }
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+}
+
+async fn watch_node(node: Arc<Node>) {
+    loop {
+        node.supervise();
+        node.read_metrics().await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+    }
+}
+
+/// Whoever sends by itself has to see to it that its transaction is not forgotten.
+async fn send_until_mined(stage: Arc<Stage>) {
+    loop {
+        let kept = stage.kept.lock().unwrap().clone();
+        for (raw, hash) in kept.iter().rev().take(60) {
+            if !stage.chain.is_mined(hash).await {
+                // Refused, it is tried again.
+                let _ = stage.chain.send(raw).await;
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}

@@ -1,0 +1,126 @@
+//! What can go wrong, and whom it hits.
+
+use super::{Kind, Millis};
+
+/// Which node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Victim {
+    /// This one.
+    Node(usize),
+    /// Whoever holds this lane when it happens; this node if nobody does.
+    HolderOf(usize, usize),
+}
+
+/// What goes wrong with an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// Connections are refused.
+    Refuses,
+    /// Every answer takes so much longer.
+    Slow(Millis),
+    /// Sent transactions are taken, and the answer is lost.
+    LosesAnswers,
+    /// Sent transactions are answered as taken, and forgotten.
+    Forgets,
+    /// Every request is answered with this HTTP status.
+    Fails(u16),
+    /// Sent transactions are refused with an error that may pass.
+    RefusesSends,
+    /// It has no receipt of anything.
+    HidesReceipts,
+    /// Its counts of transactions are older than its blocks.
+    OldCounts,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A node is killed, and started again when it is over.
+    Kill(Victim),
+    /// A node is asked to end, and started again when it is over.
+    Restart(Victim),
+    /// A node is stopped, and goes on when it is over, as if no time had passed.
+    Stop(Victim),
+    /// One node's connections to PostgreSQL are closed and refused.
+    CutStore(Victim),
+    /// One node's connections to PostgreSQL stay open, and nothing comes through.
+    FreezeStore(Victim),
+    /// PostgreSQL's next answer to a commit of one node is lost with its connection.
+    LoseCommit(Victim),
+    /// PostgreSQL crashes, and recovers when it is over.
+    CrashStore,
+    /// PostgreSQL crashes, or hangs, and its synchronous standby takes its place when it is over.
+    Promote { hangs: bool },
+    /// One endpoint of one node is in trouble.
+    Endpoint(usize, usize, Trouble),
+    /// All endpoints of a node show receipts of blocks that are not on the chain.
+    SideBlocks(Victim),
+    /// So many blocks are replaced, and their transactions are dropped, or come again a block later.
+    Reorg { depth: u64, keep: bool },
+    /// Somebody else sends with the key of a lane: at the chain's next nonce, or at the next one
+    /// after all that wait.
+    Outsider { lane: usize, ahead: bool },
+    /// The chain forgets what waits for a block.
+    EmptyPool,
+    /// A lane's account has nothing until it is over.
+    EmptyAccount(usize),
+}
+
+impl Fault {
+    /// Its kind, for counting.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Kill(_) => Kind::Kill,
+            Self::Restart(_) => Kind::Restart,
+            Self::Stop(_) => Kind::Stop,
+            Self::CutStore(_) => Kind::CutStore,
+            Self::FreezeStore(_) => Kind::FreezeStore,
+            Self::LoseCommit(_) => Kind::LoseCommit,
+            Self::CrashStore => Kind::CrashStore,
+            Self::Promote { .. } => Kind::Promote,
+            Self::Endpoint(_, _, trouble) => match trouble {
+                Trouble::Refuses => Kind::EndpointRefuses,
+                Trouble::Slow(_) => Kind::EndpointSlow,
+                Trouble::LosesAnswers => Kind::EndpointLosesAnswers,
+                Trouble::Forgets => Kind::EndpointForgets,
+                Trouble::Fails(_) => Kind::EndpointFails,
+                Trouble::RefusesSends => Kind::EndpointRefusesSends,
+                Trouble::HidesReceipts => Kind::EndpointHidesReceipts,
+                Trouble::OldCounts => Kind::EndpointOldCounts,
+            },
+            Self::SideBlocks(_) => Kind::SideBlocks,
+            Self::Reorg { .. } => Kind::Reorg,
+            Self::Outsider { .. } => Kind::Outsider,
+            Self::EmptyPool => Kind::EmptyPool,
+            Self::EmptyAccount(_) => Kind::EmptyAccount,
+        }
+    }
+
+    /// What it hits. What is hit is left alone until it is well again.
+    pub(super) fn target(&self) -> Option<Target> {
+        match self {
+            Self::Kill(victim)
+            | Self::Restart(victim)
+            | Self::Stop(victim)
+            | Self::CutStore(victim)
+            | Self::FreezeStore(victim)
+            | Self::LoseCommit(victim)
+            | Self::SideBlocks(victim) => Some(Target::Node(match victim {
+                Victim::Node(node) | Victim::HolderOf(_, node) => *node,
+            })),
+            Self::CrashStore | Self::Promote { .. } => Some(Target::Store),
+            Self::Endpoint(node, endpoint, _) => Some(Target::Endpoint(*node, *endpoint)),
+            Self::EmptyAccount(lane) => Some(Target::Account(*lane)),
+            Self::Reorg { .. } | Self::Outsider { .. } | Self::EmptyPool => None,
+        }
+    }
+}
+
+/// What a fault hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    Node(usize),
+    Store,
+    Endpoint(usize, usize),
+    Account(usize),
+}

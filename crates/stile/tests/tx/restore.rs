@@ -1,0 +1,180 @@
+//! The database is lost, or an older one is put in its place.
+//!
+//! Fails if a nonce that the chain has used is given out again, or if it happens without a word.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use testkit::{Anvil, AnvilOptions, Postgres, eventually};
+
+use crate::common::{NodeOptions, StileProcess};
+use crate::support::{assert_mined_once, id, transfer};
+
+/// Transactions sent at one time.
+const SOME: u64 = 5;
+
+struct Setup {
+    anvil: Anvil,
+    signer: String,
+}
+
+impl Setup {
+    async fn new() -> Self {
+        let options = AnvilOptions { block_time_seconds: Some(1), ..Default::default() };
+        let anvil = Anvil::start(options).await;
+        let signer = anvil.accounts().await.remove(0);
+        Self { anvil, signer }
+    }
+
+    fn node(&self, options: NodeOptions) -> NodeOptions {
+        options
+            .endpoint(self.anvil.url())
+            .development_keys(1)
+            .lease("2s", "500ms")
+            .set("cluster.not_holder", "accept")
+            .set("nonce.state_timeout", "1s")
+            .set_literal("confirmations.required", "1")
+    }
+
+    fn on(&self, url: &str) -> NodeOptions {
+        self.node(NodeOptions::postgres("n", url, &[]))
+    }
+
+    fn file(&self, file: &Path) -> NodeOptions {
+        self.node(NodeOptions::sqlite(file, &[]))
+    }
+
+    /// Sends some transactions and waits until they are mined.
+    async fn work(&self, node: &StileProcess, first: u64) -> Vec<Value> {
+        let bodies: Vec<Value> =
+            (first..first + SOME).map(|wei| transfer(&self.signer, wei)).collect();
+        let mut done = Vec::new();
+        for tx in node.send_all(&bodies).await {
+            done.push(node.reaches(id(&tx), "CONFIRMED").await);
+        }
+        done
+    }
+
+    async fn history(&self, node: &StileProcess) -> Vec<Value> {
+        let history = node.get(&format!("/api/v1/signers/{}/history", self.signer)).await.ok();
+        history["items"].as_array().expect("a list").clone()
+    }
+
+    /// Without anybody's call the lane is held against its chain, and its history tells.
+    async fn is_realigned(&self, node: &StileProcess) {
+        let entry = eventually("the lane to be realigned", async || {
+            let history = self.history(node).await;
+            history.into_iter().find(|entry| entry["kind"] == "REALIGNED")
+        })
+        .await;
+        assert_eq!(entry["data"]["from"], json!(SOME), "{entry:#}");
+        assert_eq!(entry["data"]["cursor"], json!(2 * SOME), "{entry:#}");
+        assert!(node.process.stderr().contains("the database was restored"));
+        let lane = node.signer(&self.signer).await;
+        assert_eq!((&lane["paused"], &lane["nextNonce"]), (&Value::Null, &json!(2 * SOME)));
+    }
+}
+
+#[tokio::test]
+async fn an_emptied_database_begins_where_the_chain_is() {
+    let setup = Setup::new().await;
+    let server = Postgres::shared().await;
+    let node = setup.on(&server.database().await).start().await;
+    let mut all = setup.work(&node, 1).await;
+    node.terminate().await;
+    let node = setup.on(&server.database().await).start().await;
+    all.extend(setup.work(&node, 101).await);
+    assert_mined_once(&setup.anvil, &setup.signer, &all).await;
+    let history = setup.history(&node).await;
+    assert_eq!(
+        (&history[0]["kind"], &history[0]["data"]["cursor"]),
+        (&json!("STARTED"), &json!(SOME))
+    );
+}
+
+#[tokio::test]
+async fn a_database_restored_from_a_dump_goes_on_where_the_chain_is() {
+    let setup = Setup::new().await;
+    let server = Postgres::shared().await;
+    let url = server.database().await;
+    let node = setup.on(&url).start().await;
+    let mut all = setup.work(&node, 1).await;
+    let backup = server.dump(&url).await;
+    let lost = setup.work(&node, 101).await;
+    node.terminate().await;
+    let node = setup.on(&server.restore(&backup).await).start().await;
+    assert_eq!(node.get(&format!("/api/v1/tx/{}", id(&lost[0]))).await.status, 404);
+    setup.is_realigned(&node).await;
+    all.extend(lost);
+    all.extend(setup.work(&node, 201).await);
+    assert_mined_once(&setup.anvil, &setup.signer, &all).await;
+}
+
+#[tokio::test]
+async fn an_older_file_goes_on_where_the_chain_is() {
+    let setup = Setup::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
+    let node = setup.file(&file).start().await;
+    let mut all = setup.work(&node, 1).await;
+    copy(&file, &backup);
+    let lost = setup.work(&node, 101).await;
+    node.terminate().await;
+    put_back(&backup, &file);
+    let node = setup.file(&file).start().await;
+    setup.is_realigned(&node).await;
+    all.extend(lost);
+    all.extend(setup.work(&node, 201).await);
+    assert_mined_once(&setup.anvil, &setup.signer, &all).await;
+    // Once: the next start finds what it left.
+    node.terminate().await;
+    let node = setup.file(&file).start().await;
+    assert!(!node.process.stderr().contains("the database was restored"));
+}
+
+/// A copy that was made since the last start, put back after a crash, cannot be told from the file
+/// that was there. The chain shows it all the same: the signer is paused, and a person decides.
+#[tokio::test]
+async fn an_older_file_that_cannot_be_told_from_the_last_pauses_the_signer() {
+    let setup = Setup::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
+    let node = setup.file(&file).start().await;
+    setup.work(&node, 1).await;
+    copy(&file, &backup);
+    setup.work(&node, 101).await;
+    node.kill().await;
+    put_back(&backup, &file);
+    let node = setup.file(&file).start().await;
+    eventually("the signer to be paused", async || {
+        node.signer(&setup.signer).await["paused"].as_str().map(str::to_owned)
+    })
+    .await;
+    let resume = format!("/api/v1/signers/{}/resume", setup.signer);
+    eventually("the signer to stay resumed", async || {
+        node.post(&resume, json!({})).await.ok();
+        // Blocks from before are still being looked at: one more of them may pause it again.
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        let lane = node.signer(&setup.signer).await;
+        (lane["paused"].is_null() && lane["nextNonce"] == 2 * SOME).then_some(())
+    })
+    .await;
+    let done = setup.work(&node, 201).await;
+    assert_eq!(done[0]["nonce"], 2 * SOME, "{:#}", done[0]);
+}
+
+/// A whole copy of a database that is being written.
+fn copy(from: &Path, to: &Path) {
+    let connection = rusqlite::Connection::open(from).unwrap();
+    connection.execute("VACUUM INTO ?1", [to.to_str().unwrap()]).unwrap();
+}
+
+/// A copy takes the place of the file, and what belonged to the file goes with it.
+fn put_back(copy: &Path, file: &Path) {
+    for end in ["-wal", "-shm"] {
+        let mut beside = file.as_os_str().to_owned();
+        beside.push(end);
+        let _ = std::fs::remove_file(beside);
+    }
+    std::fs::copy(copy, file).unwrap();
+}

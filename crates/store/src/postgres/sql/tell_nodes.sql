@@ -1,0 +1,1 @@
+SELECT pg_notify('stile', t.text) FROM unnest($1::text[]) AS t (text)
