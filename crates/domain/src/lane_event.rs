@@ -32,6 +32,10 @@ names! {
         /// The database lost its last commits, or was restored: the cursor was moved past all that can
         /// have been given out.
         Realigned = "REALIGNED",
+        /// Its nonces were taken over from V1.
+        Imported = "IMPORTED",
+        /// It became Stile's, or ceased to be.
+        RolledOut = "ROLLED_OUT",
         /// A person had it mended.
         Repaired = "REPAIRED",
     }

@@ -16,6 +16,8 @@
 //! | [`plan`] | which nonces a batch of requests gets |
 //! | [`drift`] | how a lane stands to its chain |
 //! | [`realign`] | where a lane goes on when the database has lost its last commits |
+//! | [`rollout`] | which lanes are Stile's, while they are moved to it |
+//! | [`v1`] | what V1's nonces become, and the way back |
 //! | [`tx`] | how a managed transaction's state may change |
 //! | [`payload`] | what a transaction is to do, and when two requests are the same |
 //! | [`fees`] | what it pays |
@@ -46,9 +48,11 @@ pub mod realign;
 pub mod receipt;
 pub mod rendezvous;
 pub mod reuse;
+pub mod rollout;
 pub mod scope;
 pub mod token;
 pub mod tx;
+pub mod v1;
 pub mod wei;
 
 pub use address::{AddressError, parse_address};
@@ -70,6 +74,7 @@ pub use realign::Remembered;
 pub use receipt::Receipt;
 pub use rendezvous::preferred;
 pub use reuse::{Released, ReuseFate};
+pub use rollout::{Elsewhere, LaneOwner, Percent, PercentError, Rollout};
 pub use scope::{Operation, Scope, ScopeError, SignerScope};
 pub use token::{NotAToken, Token, TokenHash};
 pub use tx::{

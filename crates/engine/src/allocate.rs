@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stile_domain::{Hold, HoldId, Lane, Nonce, Planner};
-use stile_store::{Acquisition, AllocationKey, Binding, Claim, NewHold, Refusal, StoreError};
+use stile_store::{
+    Acquisition, AllocationKey, Binding, Claim, HeldLane, NewHold, Refusal, StoreError,
+};
 use tokio::sync::{MutexGuard, oneshot};
 use tracing::{debug, warn};
 
@@ -216,6 +218,9 @@ fn take_up(core: &Arc<Core>, part: &mut Part<'_>, answer: Acquisition) {
             part.work.forget();
             part.fail(&NonceError::NotHolder { lane, owner: Box::new(owner) });
         }
+        Acquisition::Held(HeldLane { elsewhere: Some(elsewhere), .. }) => {
+            part.fail(&NonceError::LaneNotOwned { lane, elsewhere });
+        }
         Acquisition::Held(held) => match (held.paused, held.next_nonce) {
             (Some(reason), _) => part.fail(&NonceError::LanePaused { lane, reason }),
             (None, None) => {
@@ -347,6 +352,9 @@ fn refused(core: &Core, part: &mut Part<'_>, claim: Claim, refusal: Refusal) {
             }
         }
         Refusal::Paused(reason) => part.fail(&NonceError::LanePaused { lane, reason }),
+        Refusal::Elsewhere(elsewhere) => {
+            part.fail(&NonceError::LaneNotOwned { lane, elsewhere });
+        }
         Refusal::CursorMoved | Refusal::RowLost | Refusal::OthersWait | Refusal::Unaligned => {}
         Refusal::Inconsistent(why) => {
             tracing::error!(signer = %lane.signer, chain = %lane.chain, why,

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use serde_json::json;
-use stile_domain::{B256, Hold, HoldId, Lane, Nonce};
+use stile_domain::{B256, Elsewhere, Hold, HoldId, Lane, Nonce};
 use stile_store::{AllocationKey, HoldFilter, HoldPage, LaneView, Mark, MarkVerdict};
 use tokio::sync::oneshot;
 
@@ -122,6 +122,12 @@ impl NonceComponent {
     /// Stops a lane from giving out nonces until it is resumed. `false`: nobody ever took it.
     pub async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, NonceError> {
         Ok(self.core.store.pause(&self.core.holder.node, lane, reason, &json!({})).await?)
+    }
+
+    /// Why a lane is not Stile's, as was known a second ago; `None` if it is. What counts is the lane's
+    /// row, when a nonce is bound.
+    pub fn elsewhere(&self, lane: Lane) -> Option<Elsewhere> {
+        self.core.rollout.elsewhere(lane)
     }
 
     /// Lanes as the database has them; `None` for one that nobody ever took.

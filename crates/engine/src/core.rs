@@ -18,6 +18,7 @@ use crate::error::NonceError;
 use crate::lanes::{Lanes, Slot};
 use crate::metrics;
 use crate::orphans::Orphans;
+use crate::rollout::RolloutView;
 use crate::settings::{ChainQuery, Mode, Settings};
 use crate::signing::Signing;
 use crate::tx;
@@ -54,6 +55,8 @@ pub(crate) struct Core {
     pub(crate) members: Members,
     /// What is to be told to other nodes.
     pub(crate) bell: Bell,
+    /// Which lanes are Stile's.
+    pub(crate) rollout: RolloutView,
     /// Cancelled when no more calls are taken.
     pub(crate) stopping: CancellationToken,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stile_domain::{Hold, Lane};
+use stile_domain::{Elsewhere, Hold, Lane};
 use stile_store::{Owner, StoreError};
 
 /// Why a call did not get what it asked for. Each one says whether and when to come back.
@@ -32,6 +32,14 @@ pub enum NonceError {
         lane: Lane,
         /// Why, in the words of whoever paused it.
         reason: String,
+    },
+    /// The lane is not Stile's: its nonces are given out elsewhere, or by nobody.
+    #[error("lane {lane} is not Stile's: {}", elsewhere.words())]
+    LaneNotOwned {
+        /// The lane.
+        lane: Lane,
+        /// Why not.
+        elsewhere: Elsewhere,
     },
     /// Too many calls wait for the lane's worker.
     #[error("too many calls are waiting; come back in a moment")]
@@ -99,6 +107,7 @@ impl NonceError {
             | Self::ChainUnavailable { .. }
             | Self::Unaligned { .. } => Some(second),
             Self::LanePaused { .. }
+            | Self::LaneNotOwned { .. }
             | Self::HoldNotFound
             | Self::HoldConflict { .. }
             | Self::HoldSuperseded { .. }

@@ -48,7 +48,10 @@ impl Gaps {
 /// Looks for gaps on a lane, and has those filled that nobody took.
 pub(crate) async fn look(core: &Arc<Core>, slot: &Arc<Slot>, gaps: &mut Gaps) {
     let lane = slot.lane();
-    if !core.signers.contains_key(&lane.signer) || core.tracks.get(lane.chain).is_none() {
+    if !core.signers.contains_key(&lane.signer)
+        || core.tracks.get(lane.chain).is_none()
+        || core.rollout.elsewhere(lane).is_some()
+    {
         return;
     }
     let Some(claim) = slot.claim() else { return };

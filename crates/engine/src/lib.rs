@@ -38,6 +38,7 @@
 //! | `keeper` | leases |
 //! | `sweeper` | holds that nobody settles |
 //! | `retention` | removing what is over |
+//! | `rollout` | which lanes are Stile's |
 //! | [`fill`] | gaps that nobody else will close |
 //! | [`reconcile`] | each lane, compared with its chain |
 //! | [`care`] | why a lane does not move, and mending it |
@@ -71,6 +72,7 @@ mod queue;
 pub mod realign;
 mod reconcile;
 mod retention;
+mod rollout;
 pub mod settings;
 mod signing;
 mod start;

@@ -23,6 +23,7 @@ use crate::lanes::Lanes;
 use crate::orphans::Orphans;
 use crate::reconcile;
 use crate::retention;
+use crate::rollout::{self, RolloutView};
 use crate::settings::Settings;
 use crate::signing::Signing;
 use crate::sweeper;
@@ -77,6 +78,7 @@ impl Node {
         };
         info!(node = %holder.node, incarnation = %holder.incarnation.0, "node starts");
         settings.signs_for.extend(managed.signers.keys());
+        let lanes_of_ours = RolloutView::new(store.rollout().await?);
         let (recorder, inbox) = tx::Recorder::new();
         let window = settings.tx.reorg_window as usize;
         // One missed beat is no death.
@@ -87,6 +89,7 @@ impl Node {
             membership,
             members: Members::new(settings.moves_lanes),
             bell: Bell::default(),
+            rollout: lanes_of_ours,
             signing: Signing::default(),
             signers: managed.signers,
             tracks: tx::Tracks::new(&managed.chains, window),
@@ -109,6 +112,7 @@ impl Node {
         core.tasks.spawn(keeper::run(Arc::clone(&core)));
         core.tasks.spawn(cluster::run(Arc::clone(&core)));
         core.tasks.spawn(cluster::hear(Arc::clone(&core)));
+        core.tasks.spawn(rollout::run(Arc::clone(&core)));
         core.tasks.spawn(sweeper::run(Arc::clone(&core)));
         core.tasks.spawn(retention::run(Arc::clone(&core)));
         core.tasks.spawn(reconcile::run(Arc::clone(&core)));

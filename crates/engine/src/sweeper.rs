@@ -100,6 +100,7 @@ async fn plan(core: &Arc<Core>, slot: &Slot, claim: &Claim) {
     let Ok(mut answers) = core.acquire(&[slot.lane()]).await else { return };
     if let Some(Acquisition::Held(held)) = answers.pop()
         && held.paused.is_none()
+        && held.elsewhere.is_none()
         && let Some(cursor) = held.next_nonce
     {
         work.plan_from(&held.claim, Planner::new(cursor));

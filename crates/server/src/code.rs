@@ -92,6 +92,8 @@ codes! {
         "Do not send with this nonce. If it was sent after all, tell an operator: two transactions compete for it.";
     LanePaused "lane-paused" CONFLICT "The lane is paused"
         "GET /api/v1/signers/{signer}/doctor says why. An operator resumes it: POST /api/v1/signers/{signer}/resume.";
+    LaneNotOwned "lane-not-owned" CONFLICT "Stile does not give out this signer's nonces"
+        "The detail says who does: ask there. An operator moves a signer to Stile with stile import-v1; stile rollout show lists whose each is.";
     NotHolder "not-holder" CONFLICT "Another node holds this lane"
         "Repeat the call at the URL in Stile-Owner-Url, or here after Retry-After.";
     Fenced "fenced" CONFLICT "Another node took the lane in the middle of the call; nothing was written"

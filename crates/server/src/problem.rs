@@ -201,6 +201,7 @@ impl From<NonceError> for Problem {
             NonceError::NotHolder { owner, .. } => (Code::NotHolder, Some(owner), None),
             NonceError::Fenced { owner, .. } => (Code::Fenced, Some(owner), None),
             NonceError::LanePaused { .. } => (Code::LanePaused, None, None),
+            NonceError::LaneNotOwned { .. } => (Code::LaneNotOwned, None, None),
             NonceError::QueueFull => (Code::QueueFull, None, None),
             NonceError::ShuttingDown => (Code::ShuttingDown, None, None),
             NonceError::StoreUnavailable(_) => (Code::StoreUnavailable, None, None),

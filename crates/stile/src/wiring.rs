@@ -60,14 +60,7 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
             "[[signer]] is given but no [[chain]]: add a chain with its id".into(),
         ));
     }
-    let poll_interval = config.confirmations.poll_interval.get();
-    let options = PoolOptions {
-        poll_interval,
-        fee_percentile: config.tx.fees.percentile,
-        fee_blocks: config.tx.fees.blocks,
-        ..PoolOptions::default()
-    };
-    let chains = Chains::new(chains, options).map_err(|e| WiringError(format!("[[chain]] {e}")))?;
+    let chains = pools(config, chains)?;
     let mut settings = settings(config)?;
     settings.serves = serves(lanes.iter().map(|lane| (*lane, signers.contains_key(&lane.signer))));
     Ok(Parts {
@@ -77,6 +70,21 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
         managed: Managed { chains: Arc::new(chains), signers, ..Managed::default() },
         directory: Directory::new(lanes),
     })
+}
+
+/// The configured chains, for commands that only ask them.
+pub(crate) fn chains_of(config: &Config) -> Result<Chains, WiringError> {
+    pools(config, chains(config)?)
+}
+
+fn pools(config: &Config, chains: Vec<(ChainId, Vec<String>)>) -> Result<Chains, WiringError> {
+    let options = PoolOptions {
+        poll_interval: config.confirmations.poll_interval.get(),
+        fee_percentile: config.tx.fees.percentile,
+        fee_blocks: config.tx.fees.blocks,
+        ..PoolOptions::default()
+    };
+    Chains::new(chains, options).map_err(|e| WiringError(format!("[[chain]] {e}")))
 }
 
 fn cluster(

@@ -23,7 +23,6 @@
 #[macro_use]
 mod common;
 
-#[allow(dead_code, unused_imports, reason = "shared with the tests in `tx`")]
 #[path = "tx/support/mod.rs"]
 mod support;
 

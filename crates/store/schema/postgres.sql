@@ -83,8 +83,10 @@ CREATE TABLE lane (
     last_chain_nonce bigint,
     paused text,
     timeline text,
+    elsewhere text,
     CONSTRAINT lane_pkey PRIMARY KEY (chain_id, signer),
     CONSTRAINT lane_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT lane_elsewhere_check CHECK ((elsewhere = ANY (ARRAY['v1'::text, 'stopped'::text, 'share'::text]))),
     CONSTRAINT lane_fencing_token_check CHECK ((fencing_token > 0)),
     CONSTRAINT lane_last_chain_nonce_check CHECK ((last_chain_nonce >= 0)),
     CONSTRAINT lane_next_nonce_check CHECK ((next_nonce >= 0)),
@@ -161,6 +163,32 @@ CREATE TABLE past_hold (
     reason text,
     released_at timestamp with time zone NOT NULL,
     CONSTRAINT past_hold_pkey PRIMARY KEY (hold_id)
+);
+
+CREATE TABLE rollout_lane (
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    owner text NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT rollout_lane_pkey PRIMARY KEY (chain_id, signer),
+    CONSTRAINT rollout_lane_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT rollout_lane_owner_check CHECK ((owner = ANY (ARRAY['stile'::text, 'v1'::text, 'stopped'::text]))),
+    CONSTRAINT rollout_lane_signer_check CHECK ((octet_length(signer) = 20))
+);
+
+CREATE TABLE rollout_share (
+    chain_id bigint NOT NULL,
+    percent smallint NOT NULL,
+    CONSTRAINT rollout_share_pkey PRIMARY KEY (chain_id),
+    CONSTRAINT rollout_share_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT rollout_share_percent_check CHECK (((percent >= 0) AND (percent <= 100)))
+);
+
+CREATE TABLE rollout_version (
+    one boolean NOT NULL DEFAULT true,
+    version bigint NOT NULL,
+    CONSTRAINT rollout_version_pkey PRIMARY KEY (one),
+    CONSTRAINT rollout_version_one_check CHECK (one)
 );
 
 CREATE TABLE tx (
@@ -299,6 +327,19 @@ BEGIN
     END USING ERRCODE = 'check_violation';
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.lane_is_born()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    -- Most often the row is there, and only its holder changes.
+    IF NOT EXISTS (SELECT FROM lane l WHERE l.chain_id = NEW.chain_id AND l.signer = NEW.signer) THEN
+        PERFORM FROM rollout_version FOR SHARE;
+        NEW.elsewhere := stile_elsewhere(NEW.chain_id, NEW.signer);
+    END IF;
+    RETURN NEW;
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.lane_refuse()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -340,6 +381,29 @@ BEGIN
     RAISE EXCEPTION '%: what is not over is never removed', TG_TABLE_NAME USING ERRCODE = 'check_violation';
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.stile_bucket(signer bytea)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+    SELECT (get_byte(sha256(signer), 0) * 65536 + get_byte(sha256(signer), 1) * 256
+            + get_byte(sha256(signer), 2)) % 100
+$function$;
+
+CREATE OR REPLACE FUNCTION public.stile_elsewhere(lane_chain bigint, lane_signer bytea)
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+    SELECT CASE
+        WHEN l.owner = 'stile' THEN NULL
+        WHEN l.owner IS NOT NULL THEN l.owner
+        WHEN stile_bucket(lane_signer) >= s.percent THEN 'share'
+    END
+    FROM (SELECT) one
+    LEFT JOIN rollout_lane l ON l.chain_id = lane_chain AND l.signer = lane_signer
+    LEFT JOIN rollout_share s ON s.chain_id = lane_chain
+$function$;
+
 CREATE OR REPLACE FUNCTION public.stile_timeline()
  RETURNS text
  LANGUAGE sql
@@ -360,6 +424,8 @@ BEGIN
 END $function$;
 
 CREATE TRIGGER api_key_rules BEFORE UPDATE ON public.api_key FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR (new.hash <> old.hash) OR (new.operations <> old.operations) OR (new.signers IS DISTINCT FROM old.signers))) EXECUTE FUNCTION api_key_refuse();
+
+CREATE TRIGGER lane_birth BEFORE INSERT ON public.lane FOR EACH ROW EXECUTE FUNCTION lane_is_born();
 
 CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW EXECUTE FUNCTION lane_refuse();
 
@@ -388,6 +454,8 @@ COMMENT ON table node IS 'Who shares this database, and when it was last heard o
 COMMENT ON table nonce IS 'Every nonce ever given out, and who has it';
 
 COMMENT ON table origin IS 'The server and the table that the lanes were last known in';
+
+COMMENT ON table rollout_lane IS 'Whose lanes are, while they are moved: stile, v1, or stopped in between';
 
 COMMENT ON table tx IS 'Managed transactions and where they stand';
 

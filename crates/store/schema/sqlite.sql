@@ -66,7 +66,7 @@ CREATE TABLE lane (
     updated_at        INTEGER NOT NULL,
     next_nonce        INTEGER CHECK (next_nonce >= 0),
     last_chain_nonce  INTEGER CHECK (last_chain_nonce >= 0),
-    paused            TEXT    CHECK (paused <> ''), timeline TEXT CHECK (timeline <> ''),
+    paused            TEXT    CHECK (paused <> ''), timeline TEXT CHECK (timeline <> ''), elsewhere TEXT CHECK (elsewhere IN ('v1', 'stopped', 'share')),
     PRIMARY KEY (chain_id, signer)
 ) STRICT, WITHOUT ROWID;
 
@@ -127,6 +127,24 @@ CREATE TABLE past_hold (
     reason       TEXT,
     released_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE rollout_lane (
+    chain_id   INTEGER NOT NULL CHECK (chain_id > 0),
+    signer     BLOB    NOT NULL CHECK (length(signer) = 20),
+    owner      TEXT    NOT NULL CHECK (owner IN ('stile', 'v1', 'stopped')),
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (chain_id, signer)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE rollout_share (
+    chain_id INTEGER PRIMARY KEY CHECK (chain_id > 0),
+    percent  INTEGER NOT NULL CHECK (percent BETWEEN 0 AND 100)
+) STRICT;
+
+CREATE TABLE rollout_version (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    version INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE sqlite_sequence(name,seq);
 

@@ -39,6 +39,11 @@
 //! [`NodeStore`] is the part about who shares the database, and what nodes tell each other. It
 //! makes things fast and decides nothing.
 //!
+//! # Lanes on the move
+//!
+//! [`RolloutStore`] says which lanes are Stile's, while they are moved to it one by one, and takes
+//! over nonces that were given out before. [`v1`] reads and fences the tables they come from.
+//!
 //! # API keys
 //!
 //! [`KeyStore`] is the part about who may call. Of a token only its SHA-256 is here, so whoever
@@ -62,17 +67,20 @@ mod open;
 pub mod planted;
 pub mod postgres;
 pub mod raw;
+mod rollout_store;
 pub mod sqlite;
 mod store;
 mod tx_columns;
 mod tx_store;
 mod tx_types;
 mod types;
+pub mod v1;
 
 pub use error::StoreError;
 pub use key_store::{ActiveKey, Key, KeyRef, KeyStore, NewKey};
 pub use node_store::{Heard, LaneNews, LiveNode, NodeRecord, NodeStore};
 pub use open::{OpenOptions, open, patience};
+pub use rollout_store::{ImportEnd, ImportPart, Imported, OwnerChange, RolloutStore};
 pub use store::Store;
 pub use tx_store::TxStore;
 pub use tx_types::{

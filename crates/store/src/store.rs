@@ -8,7 +8,8 @@ use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Rememb
 use crate::{
     Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
     KeyStore, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, NodeStore, Realign,
-    Realigned, Refusal, Renewal, Resumed, SchemaReport, StoreError, StreamPosition, TxStore,
+    Realigned, Refusal, Renewal, Resumed, RolloutStore, SchemaReport, StoreError, StreamPosition,
+    TxStore,
 };
 
 /// The durable truth about lanes, nonces and holds.
@@ -17,7 +18,7 @@ use crate::{
 /// entry for each item, in the slice's order; an item refused does not harm the others. Slices may
 /// come in any order and name a lane only once.
 #[async_trait]
-pub trait Store: TxStore + KeyStore + NodeStore {
+pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore {
     /// Brings the schema up to date. Safe to call from several nodes at once.
     async fn migrate(&self) -> Result<SchemaReport, StoreError>;
 

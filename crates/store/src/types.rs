@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use stile_domain::{
-    B256, Hold, HoldId, HoldStatus, Incarnation, Lane, LaneEventKind, NodeId, Nonce, Plan,
-    Released, Timestamp,
+    B256, Elsewhere, Hold, HoldId, HoldStatus, Incarnation, Lane, LaneEventKind, NodeId, Nonce,
+    Plan, Released, Timestamp,
 };
 
 use crate::StreamPosition;
@@ -61,6 +61,8 @@ pub struct HeldLane {
     pub next_nonce: Option<Nonce>,
     /// Why it is paused, if it is.
     pub paused: Option<String>,
+    /// Why it is not Stile's, if it is not.
+    pub elsewhere: Option<Elsewhere>,
     /// How the lane came to us.
     pub takeover: Takeover,
 }
@@ -125,6 +127,9 @@ pub enum Refusal {
     /// The lane is paused.
     #[error("the lane is paused: {0}")]
     Paused(String),
+    /// The lane is not Stile's.
+    #[error("the lane is not Stile's: {}", .0.words())]
+    Elsewhere(Elsewhere),
     /// The database was failed over or restored since the lane was held against its chain.
     #[error("the database has another history than the lane: it is held against its chain first")]
     Unaligned,
@@ -276,6 +281,8 @@ pub struct LaneView {
     pub last_chain_nonce: Option<Nonce>,
     /// Why it is paused.
     pub paused: Option<String>,
+    /// Why it is not Stile's.
+    pub elsewhere: Option<Elsewhere>,
     /// Whether it has been held against its chain in this history of the database, if it has a cursor.
     pub aligned: bool,
     /// How many holds stand `HELD`.

@@ -105,6 +105,7 @@ pub(super) fn diagnose(facts: LaneFacts) -> Diagnosis {
     if let Some(tx) = facts.head.as_ref().and_then(|head| head.tx.as_ref()) {
         findings.extend(head(&facts, tx));
     }
+    findings.extend(not_owned(&facts));
     findings.extend(paused(&facts, &findings));
     findings.extend(waiting(&facts));
     findings.sort_by_key(|finding| finding.severity);
@@ -163,6 +164,14 @@ fn endpoints(facts: &LaneFacts) -> Vec<Finding> {
     let remedy =
         Remedy::new("mend-endpoints", "start the node, or name another one in [[chain]] endpoints");
     vec![finding(severity, code, words, Some(remedy))]
+}
+
+/// Whose lane it is.
+fn not_owned(facts: &LaneFacts) -> Option<Finding> {
+    let why = facts.elsewhere?.words();
+    let words = format!("the signer is not Stile's, and nothing gets a nonce here: {why}");
+    let remedy = Remedy::new("give-the-lane-to-stile", why);
+    Some(finding(Severity::Blocked, "not-owned", words, Some(remedy)))
 }
 
 /// The pause itself, after what may have led to it.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stile_chain::EndpointReport;
 use stile_domain::{
-    AttemptKind, B256, ChainId, Fees, HoldId, HoldStatus, Nonce, SubState, TxId, TxState,
+    AttemptKind, B256, ChainId, Elsewhere, Fees, HoldId, HoldStatus, Nonce, SubState, TxId, TxState,
 };
 
 /// A lane, its chain, and what stands between them.
@@ -18,6 +18,8 @@ pub struct LaneFacts {
     pub holder: HolderFacts,
     /// Why it is paused.
     pub paused: Option<String>,
+    /// Why it is not Stile's.
+    pub elsewhere: Option<Elsewhere>,
     /// Whether it has been held against its chain since the database failed over or was restored.
     pub aligned: bool,
     /// The next fresh nonce.

@@ -52,6 +52,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
             lease_seconds_left: view.owner.remaining.as_secs_f64(),
         },
         paused: view.paused,
+        elsewhere: view.elsewhere,
         aligned: view.aligned,
         next_nonce: view.next_nonce,
         chain_nonce: latest,

@@ -77,6 +77,14 @@ pub(crate) async fn admit(core: &Arc<Core>, calls: Vec<SendCall>) {
 
 async fn admit_lane(core: &Arc<Core>, lane: Lane, mut calls: Vec<SendCall>) {
     let slot = core.lanes.slot(lane);
+    if let Some(elsewhere) = core.rollout.elsewhere(lane) {
+        // What was accepted before is answered still; the rest would wait for nobody knows how long, and
+        // be sent long after its caller has sent it elsewhere.
+        for call in unanswered(core, &slot, calls).await.unwrap_or_default() {
+            call.answer(Err(NonceError::LaneNotOwned { lane, elsewhere }.into()));
+        }
+        return;
+    }
     while !calls.is_empty() {
         let Some((track, signer)) = binder(core, &slot) else {
             // Acceptance finds by itself what was asked before.
@@ -257,6 +265,7 @@ async fn ready(core: &Arc<Core>, slot: &Arc<Slot>, work: &mut MutexGuard<'_, Wor
     }
     let Ok(mut answers) = core.acquire(&[slot.lane()]).await else { return false };
     match answers.pop() {
+        Some(Acquisition::Held(held)) if held.elsewhere.is_some() => false,
         Some(Acquisition::Held(held)) => match (held.paused, held.next_nonce) {
             (None, Some(cursor)) => {
                 work.plan_from(&held.claim, Planner::new(cursor));

@@ -209,7 +209,7 @@ async fn lease(core: &Arc<Core>, slot: &Arc<Slot>) -> bool {
             work.forget();
             return false;
         };
-        if held.paused.is_some() {
+        if held.paused.is_some() || held.elsewhere.is_some() {
             return false;
         }
         match held.next_nonce {

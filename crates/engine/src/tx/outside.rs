@@ -79,7 +79,9 @@ async fn judge(core: &Arc<Core>, track: &Track, strange: &Strange) -> Result<(),
         None => {
             let view = core.store.lanes(&[*lane]).await?.pop().flatten();
             // What the database has lost is nobody else's; the lane is being realigned.
-            match view.filter(|view| view.aligned).and_then(|view| view.next_nonce) {
+            // And where others give the nonces out, they use them.
+            let ours = view.filter(|view| view.aligned && view.elsewhere.is_none());
+            match ours.and_then(|view| view.next_nonce) {
                 Some(cursor) if seen.nonce >= cursor => {
                     used(core, *lane, seen.nonce, Some(seen.hash), None).await
                 }

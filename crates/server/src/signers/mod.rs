@@ -15,7 +15,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use serde::{Deserialize, Serialize};
-use stile_domain::{ChainId, Lane, Timestamp};
+use stile_domain::{ChainId, Elsewhere, Lane, Timestamp};
 use stile_store::LaneView;
 use utoipa::{IntoParams, ToSchema};
 
@@ -63,6 +63,8 @@ pub(crate) struct SignerView {
     suspect: u64,
     /// Why the lane is paused, or null.
     paused: Option<String>,
+    /// Null if Stile gives out its nonces; else why not: `v1`, `stopped`, `share`.
+    elsewhere: Option<&'static str>,
 }
 
 impl SignerView {
@@ -83,6 +85,7 @@ impl SignerView {
             held: 0,
             suspect: 0,
             paused: None,
+            elsewhere: None,
         };
         let Some(view) = view else { return unused };
         Self {
@@ -98,6 +101,7 @@ impl SignerView {
             held: view.held,
             suspect: view.suspect,
             paused: view.paused,
+            elsewhere: view.elsewhere.map(Elsewhere::name),
             ..unused
         }
     }
@@ -177,7 +181,7 @@ pub(crate) async fn list(
     lanes.truncate(limit);
     let next = lanes.last().filter(|_| more).map(|lane| format!("{}:{}", lane.chain, lane.signer));
     let views = app.node.nonces().lanes(&lanes).await?;
-    let items = lanes.into_iter().zip(views).map(|(lane, view)| SignerView::new(lane, view));
+    let items = lanes.into_iter().zip(views).map(|(lane, view)| signer_view(&app, lane, view));
     Ok(Json(SignerList { items: items.collect(), next }))
 }
 
@@ -243,5 +247,15 @@ fn not_started(lane: Lane) -> Problem {
 
 async fn view(app: &Shared, lane: Lane) -> Result<SignerView, Problem> {
     let view = app.node.nonces().lanes(&[lane]).await?.pop().flatten();
-    Ok(SignerView::new(lane, view))
+    Ok(signer_view(app, lane, view))
+}
+
+/// Whose a lane is that nobody has taken yet, its row cannot say.
+fn signer_view(app: &Shared, lane: Lane, view: Option<LaneView>) -> SignerView {
+    let unused = view.is_none();
+    let mut signer = SignerView::new(lane, view);
+    if unused {
+        signer.elsewhere = app.node.nonces().elsewhere(lane).map(Elsewhere::name);
+    }
+    signer
 }

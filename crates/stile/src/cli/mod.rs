@@ -4,15 +4,20 @@ mod bench;
 mod client;
 mod config;
 mod dev;
+mod export_v1;
+mod import_v1;
 mod key;
 mod logging;
 mod migrate;
+mod on_store;
 mod reference;
+mod rollout;
 pub(crate) mod run;
 mod serve;
 mod signer;
 mod table;
 mod tx;
+mod v1;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -48,6 +53,13 @@ enum Command {
     Key(key::KeyCommand),
     /// Bring the database schema up to date, and say what was done.
     Migrate(ConfigFile),
+    /// Move signers from V1 to Stile, one by one, with a report of what became of each nonce.
+    ImportV1(import_v1::ImportArgs),
+    /// The way back: let V1 go on with signers where Stile has left off.
+    ExportV1(export_v1::ExportArgs),
+    /// Which signers are Stile's, in the store itself: show, set.
+    #[command(subcommand)]
+    Rollout(rollout::RolloutCommand),
     /// Look at the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -107,6 +119,9 @@ pub fn run() -> ExitCode {
             Command::Signer(command) => signer::signer(command, &environment).await,
             Command::Key(command) => key::key(command, &environment).await,
             Command::Migrate(file) => migrate::migrate(&file, &environment).await,
+            Command::ImportV1(args) => import_v1::import_v1(args, &environment).await,
+            Command::ExportV1(args) => export_v1::export_v1(args, &environment).await,
+            Command::Rollout(command) => rollout::rollout(command, &environment).await,
             Command::Config(command) => config::config(command, &environment),
             Command::Bench(command) => bench::bench(command).await,
             Command::Reference(args) => reference::reference(&args),

@@ -93,6 +93,9 @@ fn why(row: &tokio_postgres::Row, claim: &Claim) -> Result<Refusal, StoreError> 
     if owner.token != claim.token || owner.incarnation != claim.incarnation {
         return Ok(Refusal::Fenced(owner));
     }
+    if let Some(elsewhere) = rows::elsewhere(row)? {
+        return Ok(Refusal::Elsewhere(elsewhere));
+    }
     Ok(match row.try_get::<_, Option<String>>("paused")? {
         Some(reason) => Refusal::Paused(reason),
         None if !row.try_get::<_, bool>("aligned")? => Refusal::Unaligned,

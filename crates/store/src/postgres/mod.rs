@@ -32,6 +32,9 @@
 //! | `node_store` | the part of the trait that is about the nodes themselves |
 //! | `listen`, `news` | what nodes tell each other |
 //! | `key_store` | the part of the trait that is about API keys |
+//! | `rollout_store` | the part of the trait that is about whose the lanes are |
+//! | `rollout` | which lanes are Stile's |
+//! | `import` | nonces taken over from V1 |
 //! | `sql/` | the statements |
 
 mod accept;
@@ -42,6 +45,7 @@ pub(crate) mod connect;
 mod fence;
 mod gather;
 mod headers;
+mod import;
 mod key_store;
 mod lane_work;
 mod lease;
@@ -56,6 +60,8 @@ mod read;
 mod read_txs;
 mod record;
 mod retention;
+mod rollout;
+mod rollout_store;
 pub(crate) mod rows;
 mod schema;
 mod session;

@@ -173,6 +173,7 @@ pub(super) async fn lanes(
                     .try_get::<_, Option<i64>>("last_chain_nonce")?
                     .map(rows::nonce),
                 paused: row.try_get("paused")?,
+                elsewhere: rows::elsewhere(row)?,
                 aligned: row.try_get("aligned")?,
                 held: 0,
                 suspect: 0,

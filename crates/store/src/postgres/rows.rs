@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stile_domain::{
-    Address, B256, ChainId, Hold, HoldId, HoldStatus, Incarnation, Lane, NodeId, Nonce,
+    Address, B256, ChainId, Elsewhere, Hold, HoldId, HoldStatus, Incarnation, Lane, NodeId, Nonce,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -92,8 +92,15 @@ pub(super) fn held_lane(row: &Row, incarnation: Incarnation) -> Result<HeldLane,
         expires_at: row.try_get("expires_at")?,
         next_nonce: row.try_get::<_, Option<i64>>("next_nonce")?.map(nonce),
         paused: row.try_get("paused")?,
+        elsewhere: elsewhere(row)?,
         takeover: if taken { Takeover::Taken } else { Takeover::Kept },
     })
+}
+
+/// Why a lane is not Stile's.
+pub(super) fn elsewhere(row: &Row) -> Result<Option<Elsewhere>, StoreError> {
+    let text: Option<&str> = row.try_get("elsewhere")?;
+    text.map(str::parse).transpose().map_err(|_| broken("elsewhere"))
 }
 
 pub(super) fn owner(row: &Row) -> Result<Owner, StoreError> {

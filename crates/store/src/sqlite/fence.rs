@@ -31,7 +31,8 @@ pub(super) fn fence<'t>(
              SET expires_at = ?5, updated_at = ?6,
                  next_nonce = CASE WHEN ?7 IS NULL THEN next_nonce ELSE next_nonce + ?8 END
              WHERE chain_id = ?1 AND signer = ?2 AND owner_incarnation = ?3 AND fencing_token = ?4
-               AND (?7 IS NULL OR (next_nonce = ?7 AND paused IS NULL AND timeline IS NOT NULL))",
+               AND (?7 IS NULL OR (next_nonce = ?7 AND paused IS NULL AND elsewhere IS NULL
+                                   AND timeline IS NOT NULL))",
         )?
         .execute(params![
             rows::chain(claim.lane),
@@ -56,13 +57,17 @@ fn why(connection: &Connection, claim: &Claim, now: i64) -> Result<Refusal, Stor
         .prepare_cached(&sql)?
         .query_row(params![rows::chain(claim.lane), claim.lane.signer.as_slice()], |row| {
             let paused = row.get::<_, Option<String>>("paused")?;
-            Ok((rows::owner(row, now)?, paused, rows::is_aligned(row)?))
+            let elsewhere = rows::elsewhere(row)?;
+            Ok((rows::owner(row, now)?, paused, elsewhere, rows::is_aligned(row)?))
         })
         .optional()?;
-    let (owner, paused, aligned) =
+    let (owner, paused, elsewhere, aligned) =
         found.ok_or_else(|| StoreError::Internal(format!("the row of {} is gone", claim.lane)))?;
     if owner.token != claim.token || owner.incarnation != claim.incarnation {
         return Ok(Refusal::Fenced(owner));
+    }
+    if let Some(elsewhere) = elsewhere {
+        return Ok(Refusal::Elsewhere(elsewhere));
     }
     Ok(match paused {
         Some(reason) => Refusal::Paused(reason),

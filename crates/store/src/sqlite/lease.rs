@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use stile_domain::{Holder, Lane};
+use stile_domain::{Elsewhere, Holder, Lane};
 
 use super::fence::fence;
+use super::rollout;
 use super::rows::{self, LANE_COLUMNS};
 use crate::{Acquisition, Claim, ExpiredLane, HeldLane, Refusal, Renewal, StoreError, Takeover};
 
@@ -35,8 +36,8 @@ pub(super) fn acquire(
         if is_ours(connection, holder, lane)? { Takeover::Kept } else { Takeover::Taken };
     let sql = format!(
         "INSERT INTO lane (chain_id, signer, owner_node, owner_incarnation, owner_url,
-                           fencing_token, acquired_at, expires_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?6)
+                           fencing_token, acquired_at, expires_at, updated_at, elsewhere)
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?6, ?9)
          ON CONFLICT (chain_id, signer) DO UPDATE
          SET owner_node = excluded.owner_node,
              owner_incarnation = excluded.owner_incarnation,
@@ -61,6 +62,8 @@ pub(super) fn acquire(
                 now,
                 now + rows::micros(lease),
                 now - rows::micros(patience),
+                // Only for a row that is made now; one that is there keeps what it says.
+                rollout::elsewhere(connection, lane)?.map(Elsewhere::name),
             ],
             |row| rows::held_lane(row, takeover),
         )

@@ -104,6 +104,7 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
                 next_nonce: row.get::<_, Option<i64>>("next_nonce")?.map(rows::nonce),
                 last_chain_nonce: row.get::<_, Option<i64>>("last_chain_nonce")?.map(rows::nonce),
                 paused: row.get("paused")?,
+                elsewhere: rows::elsewhere(row)?,
                 aligned: rows::is_aligned(row)?,
                 held: 0,
                 suspect: 0,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
 use stile_domain::{
-    Address, B256, ChainId, Hold, HoldId, HoldStatus, Incarnation, Lane, NodeId, Nonce, Timestamp,
+    Address, B256, ChainId, Elsewhere, Hold, HoldId, HoldStatus, Incarnation, Lane, NodeId, Nonce,
+    Timestamp,
 };
 use uuid::Uuid;
 
@@ -64,7 +65,7 @@ pub(super) fn hold(row: &Row<'_>) -> rusqlite::Result<Hold> {
 }
 
 pub(super) const LANE_COLUMNS: &str = "chain_id, signer, owner_node, owner_incarnation, owner_url, \
-     fencing_token, expires_at, next_nonce, last_chain_nonce, paused, timeline";
+     fencing_token, expires_at, next_nonce, last_chain_nonce, paused, timeline, elsewhere";
 
 /// Whether a lane has no cursor, or has been held against its chain since the file was put in place.
 pub(super) fn is_aligned(row: &Row<'_>) -> rusqlite::Result<bool> {
@@ -84,8 +85,15 @@ pub(super) fn held_lane(row: &Row<'_>, takeover: Takeover) -> rusqlite::Result<H
         expires_at: time(row, "expires_at")?,
         next_nonce: cursor.filter(|_| aligned),
         paused: row.get("paused")?,
+        elsewhere: elsewhere(row)?,
         takeover,
     })
+}
+
+/// Why a lane is not Stile's.
+pub(super) fn elsewhere(row: &Row<'_>) -> rusqlite::Result<Option<Elsewhere>> {
+    let text: Option<String> = row.get("elsewhere")?;
+    text.map(|text| text.parse()).transpose().map_err(|_| broken(row, "elsewhere", Type::Text))
 }
 
 pub(super) fn owner(row: &Row<'_>, now: i64) -> rusqlite::Result<Owner> {

@@ -76,6 +76,8 @@ impl Raw {
             ("lane_event", "entry"),
             ("header", "chain_id, height, hash"),
             ("api_key", "key_id"),
+            ("rollout_share", "chain_id"),
+            ("rollout_lane", "chain_id, signer"),
         ] {
             writeln!(dump, "{table}").expect("write to a string");
             for row in self.rows(&format!("SELECT * FROM {table} ORDER BY {key}")).await {

@@ -29,6 +29,8 @@
 //! | `hand_over` | lanes that go to another node |
 //! | `api_keys` | who may call: made, listed, revoked, expired |
 //! | `origin` | lanes in another history of the database |
+//! | `rollout` | which lanes are Stile's |
+//! | `import` | nonces taken over from V1 |
 //! | `opening` | URLs, and one server at a time |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -70,6 +72,7 @@ mod bind_txs;
 mod constraints;
 mod hand_over;
 mod headers;
+mod import;
 mod keys;
 mod lane_events;
 mod lease;
@@ -84,6 +87,7 @@ mod reads;
 mod record;
 mod replacements;
 mod retention;
+mod rollout;
 mod schema;
 mod stream;
 mod sweep;

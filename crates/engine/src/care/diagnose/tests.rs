@@ -1,5 +1,7 @@
 use stile_chain::EndpointReport;
-use stile_domain::{AttemptKind, B256, ChainId, Fees, HoldId, HoldStatus, SubState, TxId, TxState};
+use stile_domain::{
+    AttemptKind, B256, ChainId, Elsewhere, Fees, HoldId, HoldStatus, SubState, TxId, TxState,
+};
 use uuid::Uuid;
 
 use super::*;
@@ -30,6 +32,7 @@ fn facts() -> LaneFacts {
             lease_seconds_left: 5.0,
         },
         paused: None,
+        elsewhere: None,
         aligned: true,
         next_nonce: Some(9),
         chain_nonce: Some(5),
@@ -122,6 +125,8 @@ fn whatever_stops_a_lane_has_a_name_and_a_remedy() {
     finds(with(held(HoldStatus::Consumed)), "silent-hold", Some("ask-the-caller"));
     let restored = LaneFacts { aligned: false, chain_nonce: Some(12), head: None, ..facts() };
     finds(restored, "unaligned", Some("wait"));
+    let moved = LaneFacts { elsewhere: Some(Elsewhere::V1), ..facts() };
+    finds(moved, "not-owned", Some("give-the-lane-to-stile"));
     let paused = LaneFacts { paused: Some("key rotation".to_owned()), ..facts() };
     finds(paused, "paused", Some("resume"));
     let down = LaneFacts { signer_trouble: Some("refused".to_owned()), ..facts() };

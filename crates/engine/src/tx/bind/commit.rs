@@ -142,7 +142,7 @@ impl Binder<'_> {
                         core.lost(slot, claim, &owner, "bind");
                         if core.is_ours(&owner) { Progress::More } else { Progress::Stop }
                     }
-                    Refusal::Paused(_) => Progress::Stop,
+                    Refusal::Paused(_) | Refusal::Elsewhere(_) => Progress::Stop,
                     Refusal::Inconsistent(why) => {
                         tracing::error!(signer = %lane.signer, chain = %lane.chain, why,
                                     "the nonce ledger contradicts the lane's cursor");

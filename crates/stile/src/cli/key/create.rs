@@ -7,7 +7,8 @@ use clap::Args;
 use stile_domain::{Address, KeyId, KeyName, Operation, Scope, SignerScope, Token, parse_address};
 use stile_store::NewKey;
 
-use super::{lifetime, on_store, show};
+use super::{lifetime, show};
+use crate::cli::on_store::on_store;
 use crate::cli::{ConfigFile, Failure, table};
 
 #[derive(Debug, Args)]

@@ -8,14 +8,13 @@ mod lifetime;
 mod show;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use stile_domain::KeyId;
-use stile_store::{KeyRef, Store, StoreError};
+use stile_store::KeyRef;
 
-use super::{ConfigFile, Failure, naming_the_store, table};
-use crate::wiring;
+use super::on_store::on_store;
+use super::{ConfigFile, Failure, table};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
@@ -92,25 +91,4 @@ fn reference(text: &str) -> Result<KeyRef, Failure> {
     }
     let name = text.parse().map_err(|error| format!("{text:?} is no id, and a name {error}"))?;
     Ok(KeyRef::Name(name))
-}
-
-/// Opens the configured store beside whatever serves it, and does one thing with it.
-async fn on_store<T>(
-    file: &ConfigFile,
-    environment: &HashMap<String, String>,
-    work: impl AsyncFnOnce(&dyn Store) -> Result<T, StoreError>,
-) -> Result<T, Failure> {
-    let config = file.load(environment)?;
-    let done = async {
-        let store: Arc<dyn Store> = stile_store::open(wiring::open_options(&config, false))?;
-        // As a server would, so that the first key can be made before one has ever run.
-        if config.store.migrate {
-            store.migrate().await?;
-        }
-        store.check_schema().await?;
-        let done = work(&*store).await;
-        store.close().await;
-        Ok::<T, Failure>(done?)
-    };
-    done.await.map_err(naming_the_store(&config.store.url))
 }

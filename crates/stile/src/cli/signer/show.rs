@@ -52,7 +52,7 @@ async fn all(client: &Client, chain_id: Option<u64>) -> Result<Value, Failure> {
     }
 }
 
-const COLUMNS: [(&str, &str); 9] = [
+const COLUMNS: [(&str, &str); 10] = [
     ("SIGNER", "signer"),
     ("CHAIN", "chainId"),
     ("HOLDER", "ownerNode"),
@@ -62,6 +62,7 @@ const COLUMNS: [(&str, &str); 9] = [
     ("IN FLIGHT", "inFlight"),
     ("QUEUED", "queued"),
     ("PAUSED", "paused"),
+    ("ELSEWHERE", "elsewhere"),
 ];
 
 fn listed(signers: &Value) -> String {
@@ -88,5 +89,6 @@ pub(super) fn shown(signer: &Value) -> String {
         ("suspect", text(&signer["suspect"])),
         ("gaps", gaps),
         ("paused", text(&signer["paused"])),
+        ("elsewhere", text(&signer["elsewhere"])),
     ])
 }

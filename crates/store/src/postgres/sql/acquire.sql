@@ -20,5 +20,5 @@ SET owner_node = excluded.owner_node,
 WHERE l.owner_incarnation = excluded.owner_incarnation
    OR l.expires_at <= clock_timestamp() - make_interval(secs => $7)
 RETURNING l.chain_id, l.signer, l.fencing_token, l.expires_at,
-          CASE WHEN l.timeline = stile_timeline() THEN l.next_nonce END AS next_nonce, l.paused,
+          CASE WHEN l.timeline = stile_timeline() THEN l.next_nonce END AS next_nonce, l.paused, l.elsewhere,
           l.acquired_at = statement_timestamp() AS taken

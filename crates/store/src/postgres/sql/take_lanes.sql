@@ -19,4 +19,4 @@ SET owner_node = $1,
 FROM due d
 WHERE l.chain_id = d.chain_id AND l.signer = d.signer AND l.expires_at <= clock_timestamp()
 RETURNING l.chain_id, l.signer, l.fencing_token, l.expires_at,
-          CASE WHEN l.timeline = stile_timeline() THEN l.next_nonce END AS next_nonce, l.paused, true AS taken
+          CASE WHEN l.timeline = stile_timeline() THEN l.next_nonce END AS next_nonce, l.paused, l.elsewhere, true AS taken

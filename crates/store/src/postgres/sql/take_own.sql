@@ -16,4 +16,4 @@ FROM left_behind b
 WHERE l.chain_id = b.chain_id AND l.signer = b.signer
   AND l.owner_node = $1 AND l.owner_incarnation <> $2
 RETURNING l.chain_id, l.signer, l.fencing_token, l.expires_at,
-          CASE WHEN l.timeline = stile_timeline() THEN l.next_nonce END AS next_nonce, l.paused, true AS taken
+          CASE WHEN l.timeline = stile_timeline() THEN l.next_nonce END AS next_nonce, l.paused, l.elsewhere, true AS taken

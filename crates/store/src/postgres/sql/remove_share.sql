@@ -1,0 +1,1 @@
+DELETE FROM rollout_share WHERE chain_id = $1

@@ -1,0 +1,1 @@
+SELECT chain_id, signer, owner FROM rollout_lane

@@ -1,0 +1,1 @@
+SELECT chain_id, percent FROM rollout_share

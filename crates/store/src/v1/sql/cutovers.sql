@@ -1,0 +1,1 @@
+SELECT signer, state, chain_id, address, at, report FROM {schema}.stile_cutover
