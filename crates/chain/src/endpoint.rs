@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use alloy::primitives::U64;
+use alloy::primitives::{U64, hex, keccak256};
 use serde_json::json;
 use stile_domain::{ChainId, Header};
 
 use crate::blocks::{With, latest_call, read_block};
 use crate::calls::Method;
 use crate::hints::Announcer;
+use crate::places::Places;
 use crate::rpc::{Answer, Call, CallError, Rpc, read_some};
 use crate::target::{EndpointError, Target};
 
@@ -25,6 +26,17 @@ pub struct EndpointStatus {
     pub head: Option<u64>,
     /// What is wrong with it.
     pub why: Option<String>,
+}
+
+/// The places at an endpoint, for whoever shares them out.
+#[derive(Debug, Clone)]
+pub struct EndpointPlaces {
+    /// A name for its URL, the same in every process and without its secrets: eight bytes of its hash.
+    pub digest: String,
+    /// Host and port.
+    pub shown: String,
+    /// How many calls may be under way at one time.
+    pub places: Places,
 }
 
 /// How much of its newest block an endpoint is asked for in a look.
@@ -47,6 +59,8 @@ pub(crate) struct Look {
 pub(crate) struct Endpoint {
     pub(crate) rpc: Rpc,
     chain: ChainId,
+    /// A name for its URL.
+    digest: String,
     standing: Mutex<Standing>,
     /// It said that it does not offer `eth_getBlockReceipts`.
     pub(crate) lacks_block_receipts: AtomicBool,
@@ -71,7 +85,8 @@ impl Endpoint {
     ) -> Result<Self, EndpointError> {
         let rpc = Rpc::new(Target::parse(url)?, timeout, Some(heads))?;
         let standing = Mutex::default();
-        Ok(Self { rpc, chain, standing, lacks_block_receipts: AtomicBool::new(false) })
+        let digest = hex::encode(&keccak256(url.trim())[..8]);
+        Ok(Self { rpc, chain, digest, standing, lacks_block_receipts: AtomicBool::new(false) })
     }
 
     pub(crate) fn shown(&self) -> &str {
@@ -163,6 +178,14 @@ impl Endpoint {
         let Standing { usable, head, why, .. } = self.standing().clone();
         let why = why.or_else(|| (!usable).then(|| "not asked yet".to_owned()));
         EndpointStatus { shown: self.shown().to_owned(), usable, head, why }
+    }
+
+    pub(crate) fn places(&self) -> EndpointPlaces {
+        EndpointPlaces {
+            digest: self.digest.clone(),
+            shown: self.shown().to_owned(),
+            places: self.rpc.places.clone(),
+        }
     }
 
     /// `host:port: what is wrong`.

@@ -14,6 +14,7 @@
 //! | `view` | the chain as the followed endpoint sees it |
 //! | `endpoint` | one endpoint and what is known of it |
 //! | `target` | an endpoint's URL, and what of it may be shown |
+//! | `places` | how many calls may be under way at an endpoint |
 //! | `hints` | announcements of new heads |
 //! | `rpc` | questions and answers, over HTTP and WebSocket, with time limits |
 //! | `batches` | many questions of one kind |
@@ -49,6 +50,7 @@ mod hints;
 mod known;
 mod look;
 mod nonces;
+mod places;
 mod pool;
 mod receipts;
 mod report;
@@ -67,9 +69,10 @@ pub use blocks::Block;
 pub use calls::CALL_METHODS;
 pub use chains::{Chains, PoolOptions};
 pub use classify::SendClass;
-pub use endpoint::EndpointStatus;
+pub use endpoint::{EndpointPlaces, EndpointStatus};
 pub use estimate::EstimateError;
 pub use nonces::{BlockTag, ChainError, NonceSource};
+pub use places::Places;
 pub use pool::ChainPool;
 pub use receipts::ReceiptAnswer;
 pub use report::EndpointReport;

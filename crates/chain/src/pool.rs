@@ -14,7 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::hints::Hints;
 use crate::look::Probes;
 use crate::rpc::{Call, CallError};
-use crate::{ChainError, EndpointError, EndpointStatus, PoolOptions};
+use crate::{ChainError, EndpointError, EndpointPlaces, EndpointStatus, PoolOptions};
 
 /// How long the findings of a look are good for callers who do not look themselves.
 const LOOK_LIFETIME: Duration = Duration::from_secs(5);
@@ -71,6 +71,11 @@ impl ChainPool {
     /// For operators: how each endpoint is.
     pub fn endpoints(&self) -> Vec<EndpointStatus> {
         self.endpoints.iter().map(|endpoint| endpoint.status()).collect()
+    }
+
+    /// How many calls may be under way at each endpoint; without a limit unless one is set.
+    pub fn places(&self) -> Vec<EndpointPlaces> {
+        self.endpoints.iter().map(|endpoint| endpoint.places()).collect()
     }
 
     pub(crate) fn options(&self) -> PoolOptions {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chaos::run::{self, Options, Outcome};
 use chaos::{Rule, Summary};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use futures::FutureExt;
 
 /// Runs a cluster under faults and checks its history.
@@ -32,6 +32,9 @@ struct Arguments {
     /// How many clients hand over transfers.
     #[arg(long, default_value_t = 4)]
     senders: usize,
+    /// Whether the nodes share a Redis; those of odd seeds do unless this says otherwise.
+    #[arg(long, value_enum)]
+    redis: Option<Choice>,
     /// Keeps the nodes' logs in this directory, in one of its own for each seed.
     #[arg(long)]
     logs: Option<PathBuf>,
@@ -44,6 +47,12 @@ struct Arguments {
     /// How many stories of violations are told.
     #[arg(long, default_value_t = 5)]
     stories: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Choice {
+    Yes,
+    No,
 }
 
 impl Arguments {
@@ -59,6 +68,7 @@ impl Arguments {
         let mut options = Options::new(binary, seed, length);
         options.nodes = self.nodes;
         options.senders = self.senders;
+        options.redis = self.redis.map_or(options.redis, |choice| choice == Choice::Yes);
         options.logs = self.logs.as_ref().map(|logs| logs.join(format!("seed-{seed}")));
         let planted = self.planted.iter().map(|bug| ("STILE_PLANTED_BUG".to_owned(), bug.clone()));
         options.environment.extend(planted);

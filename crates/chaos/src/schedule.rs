@@ -28,6 +28,8 @@ pub struct Cast {
     pub lanes: usize,
     /// The lease, which a stopped node outsleeps.
     pub lease_ms: Millis,
+    /// Whether the nodes share a Redis.
+    pub redis: bool,
 }
 
 /// A fault with its time.
@@ -54,6 +56,11 @@ impl fmt::Display for Planned {
 /// How often another victim is looked for when one is not well yet.
 const TRIES: usize = 6;
 
+/// Whether the nodes of a seed share a Redis, unless somebody says otherwise: those of odd ones do.
+pub fn has_redis(seed: u64) -> bool {
+    seed % 2 == 1
+}
+
 /// The faults of a seed, in the order of their time. All are over when the time is.
 pub fn draw(seed: u64, length: Millis, cast: &Cast) -> Vec<Planned> {
     let mut random = Random::part(seed, 0);
@@ -64,7 +71,7 @@ pub fn draw(seed: u64, length: Millis, cast: &Cast) -> Vec<Planned> {
     let mut at = 2_000;
     while at < length {
         if deck.is_empty() {
-            deck = fresh_deck(&mut random);
+            deck = fresh_deck(&mut random, cast);
         }
         let Some(kind) = deck.pop() else { break };
         let drawn = (0..TRIES).map(|_| of_kind(kind, &mut random, cast)).find(|(fault, lasts)| {
@@ -85,8 +92,9 @@ pub fn draw(seed: u64, length: Millis, cast: &Cast) -> Vec<Planned> {
     plan
 }
 
-fn fresh_deck(random: &mut Random) -> Vec<Kind> {
-    let cards = Kind::ALL.iter().flat_map(|kind| std::iter::repeat_n(*kind, kind.cards()));
+fn fresh_deck(random: &mut Random, cast: &Cast) -> Vec<Kind> {
+    let times = |kind: &Kind| std::iter::repeat_n(*kind, kind.cards(cast.redis));
+    let cards = Kind::ALL.iter().flat_map(times);
     let mut deck: Vec<Kind> = cards.collect();
     random.shuffle(&mut deck);
     // Every kind comes once before any comes again: the second ones lie below.
@@ -131,6 +139,13 @@ fn of_kind(kind: Kind, random: &mut Random, cast: &Cast) -> (Fault, Millis) {
         Kind::LoseCommit => (Fault::LoseCommit(victim(random)), 0),
         Kind::CrashStore => (Fault::CrashStore, random.between(0, 3_000)),
         Kind::Promote => (Fault::Promote { hangs: random.percent(50) }, random.between(0, 3_000)),
+        Kind::KillRedis => (Fault::KillRedis, outage(random)),
+        Kind::FreezeRedis => (Fault::FreezeRedis, outage(random)),
+        Kind::WipeRedis => (Fault::WipeRedis, 0),
+        Kind::CutRedis => {
+            let (node, hangs) = (random.place(cast.nodes), random.percent(50));
+            (Fault::CutRedis { node, hangs }, outage(random))
+        }
         Kind::EndpointRefuses => endpoint(random, Trouble::Refuses),
         Kind::EndpointSlow => {
             let by = random.between(100, 2_000);
@@ -162,7 +177,9 @@ mod tests {
 
     use super::*;
 
-    const CAST: Cast = Cast { nodes: 3, endpoints: 2, shared_lanes: 2, lanes: 4, lease_ms: 2_000 };
+    const CAST: Cast =
+        Cast { nodes: 3, endpoints: 2, shared_lanes: 2, lanes: 4, lease_ms: 2_000, redis: true };
+    const WITHOUT_REDIS: Cast = Cast { redis: false, ..CAST };
 
     fn kinds(plan: &[Planned]) -> BTreeSet<Kind> {
         plan.iter().map(|planned| planned.fault.kind()).collect()
@@ -191,7 +208,7 @@ mod tests {
     #[test]
     fn a_fault_is_of_the_kind_that_was_dealt() {
         let mut random = Random::new(1);
-        for kind in Kind::ALL.iter().filter(|kind| kind.cards() > 0) {
+        for kind in Kind::ALL.iter().filter(|kind| kind.cards(true) > 0) {
             assert_eq!(of_kind(*kind, &mut random, &CAST).0.kind(), *kind);
         }
     }
@@ -209,7 +226,19 @@ mod tests {
         for seed in 0..100 {
             let found = kinds(&draw(seed, 180_000, &CAST));
             assert_eq!(found.len(), Kind::ALL.len() - 1, "all but clock skew, {seed}: {found:?}");
+            let found = kinds(&draw(seed, 180_000, &WITHOUT_REDIS));
+            assert!(!found.iter().any(|kind| kind.needs_redis()), "{seed}: {found:?}");
+            assert_eq!(found.len(), Kind::ALL.len() - 5, "nor any of Redis, {seed}: {found:?}");
         }
+    }
+
+    /// Fails if the run that is one of the tests has to look for another seed.
+    #[test]
+    fn the_first_short_run_has_every_kind() {
+        let is_complete =
+            |seed: &u64| kinds(&draw(*seed, 50_000, &CAST)).len() == Kind::ALL.len() - 1;
+        let others: Vec<u64> = (1..60).step_by(2).filter(is_complete).collect();
+        assert!(is_complete(&7), "these seeds have: {others:?}");
     }
 
     #[test]

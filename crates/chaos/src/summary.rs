@@ -6,6 +6,9 @@ use crate::check::Coverage;
 use crate::run::Figures;
 use crate::schedule::Kind;
 
+/// What runs with Redis are for: nodes that learn of each other now from it, now from the database.
+const SOURCE_CHANGES: &str = "changes of whom nodes learn from";
+
 /// What came of runs, one after the other.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -33,10 +36,16 @@ impl Summary {
     /// What no run has reached: kinds of faults, and what runs are for.
     pub fn missing(&self) -> Vec<&'static str> {
         let came = |kind: Kind| self.runs.iter().any(|run| count(&run.figures, kind) > 0);
-        let kinds = Kind::ALL.iter().filter(|kind| !came(**kind)).map(|kind| kind.name());
+        let sources: Vec<_> = self.runs.iter().filter_map(|run| run.figures.sources).collect();
+        // What hits Redis is asked for only where there was one.
+        let wanted = |kind: Kind| !kind.needs_redis() || !sources.is_empty();
+        let kinds = Kind::ALL.iter().filter(|kind| wanted(**kind) && !came(**kind));
+        let kinds = kinds.map(|kind| kind.name());
+        let unmoved = !sources.is_empty() && sources.iter().all(|sources| sources.changes == 0);
+        let unmoved = unmoved.then_some(SOURCE_CHANGES);
         let coverage = self.runs.iter().map(|run| run.figures.coverage);
         let coverage = coverage.fold(Coverage::default(), |all, one| all.and(&one));
-        kinds.chain(coverage.missing()).collect()
+        kinds.chain(unmoved).chain(coverage.missing()).collect()
     }
 
     /// A row: its name, what it has for each run, and the sum.
@@ -84,6 +93,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::run::Sources;
 
     fn figures(faults: &[Kind], gaps_filled: usize) -> Figures {
         Figures {
@@ -97,6 +107,7 @@ mod tests {
                 cancels_lost: 1,
                 rolled_back: 1,
             },
+            sources: Some(Sources { changes: 1, ..Sources::default() }),
             took: Duration::from_secs(9),
         }
     }
@@ -110,5 +121,17 @@ mod tests {
         assert_eq!((summary.missing(), summary.violations()), (Vec::new(), 3));
         let table = summary.to_string();
         assert!(table.lines().any(|line| line.starts_with("requests") && line.ends_with("10")));
+    }
+
+    #[test]
+    fn what_hits_redis_is_asked_for_only_where_there_was_one() {
+        let others: Vec<Kind> =
+            Kind::ALL.iter().copied().filter(|kind| !kind.needs_redis()).collect();
+        let mut summary = Summary::default();
+        summary.add(2, Figures { sources: None, ..figures(&others, 1) }, 0);
+        assert_eq!(summary.missing(), [] as [&str; 0]);
+        summary.add(1, Figures { sources: Some(Sources::default()), ..figures(&others, 1) }, 0);
+        let missing = ["kill redis", "freeze redis", "wipe redis", "cut redis", SOURCE_CHANGES];
+        assert_eq!(summary.missing(), missing);
     }
 }

@@ -84,8 +84,10 @@ pub use care::{
     CareError, Diagnosis, Finding, LaneCare, LaneFacts, Remedy, Repair, RepairStep, Resumption,
     Severity,
 };
+pub use cluster::in_registry::NodeRegistry;
 pub use cluster::membership::Membership;
 pub use cluster::router::{Place, Route, Router};
+pub use cluster::shares::CallLimits;
 pub use component::NonceComponent;
 pub use error::NonceError;
 pub use node::Node;

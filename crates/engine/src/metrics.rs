@@ -9,6 +9,8 @@ use metrics::{
 use std::time::Duration;
 use stile_domain::{ChainId, Lane, U256};
 
+use crate::cluster::Source;
+
 /// Every metric: name, kind and what it counts. The reference page is made from it.
 pub const METRICS: &[(&str, Kind, &str)] = &[
     (LEASE_ACQUIRE, Kind::Counter, "Lanes asked for, by result: taken, kept, other, error"),
@@ -43,6 +45,16 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         NODES_LIVE,
         Kind::Gauge,
         "Nodes on the same database that were heard of lately, this one included",
+    ),
+    (
+        MEMBERSHIP,
+        Kind::Gauge,
+        "Where nodes learn of each other: 0 registry, 1 what the registry said last, 2 database",
+    ),
+    (
+        CALL_PLACES,
+        Kind::Gauge,
+        "Calls that this node may have under way at an endpoint of a chain with max_concurrency, by chain and endpoint",
     ),
     (HANDED_OVER, Kind::Counter, "Lanes handed to the node that they had best be on"),
     (NEWS, Kind::Counter, "Lanes that nodes told each other of, by way: sent, heard"),
@@ -182,6 +194,8 @@ const LEASE_STATEMENTS: &str = "stile_lease_statements_total";
 const FENCE_REJECT: &str = "stile_fence_reject_total";
 const DUPLICATE_NODE: &str = "stile_duplicate_node_total";
 const NODES_LIVE: &str = "stile_nodes_live";
+const MEMBERSHIP: &str = "stile_membership_source";
+const CALL_PLACES: &str = "stile_chain_call_places";
 const HANDED_OVER: &str = "stile_lane_hand_over_total";
 const NEWS: &str = "stile_lane_news_total";
 const LANES_HELD: &str = "stile_lanes_held";
@@ -236,6 +250,7 @@ pub const LIFETIMES: [&str; 3] = [TX_FIRST_SENT, TX_MINED, TX_FINAL];
 /// Tells the recorder what each metric means, and starts every counter at zero: it is there before
 /// it first rises, and the first rise is seen as one.
 pub fn describe() {
+    stile_registry::metrics::describe();
     for (name, kind, text) in METRICS {
         match kind {
             Kind::Counter => describe_counter!(*name, *text),
@@ -508,6 +523,19 @@ pub(crate) fn head(chain: ChainId, height: u64) {
     gauge!(HEAD, "chain" => chain.to_string()).set(height as f64);
 }
 
+pub(crate) fn membership_source(source: Source) {
+    gauge!(MEMBERSHIP).set(match source {
+        Source::Registry => 0.0,
+        Source::LastKnown => 1.0,
+        Source::Store => 2.0,
+    });
+}
+
+pub(crate) fn call_places(chain: ChainId, endpoint: &str, places: usize) {
+    let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
+    gauge!(CALL_PLACES, "chain" => chain, "endpoint" => endpoint).set(places as f64);
+}
+
 pub(crate) fn sign_failed() {
     counter!(SIGN_ERRORS).increment(1);
 }
@@ -589,8 +617,18 @@ pub fn reference_markdown() -> String {
          `stile_api_key_reads_total` (by result) counts how often the API keys were read from the database.\n\n\
          | metric | kind | what it tells |\n|---|---|---|\n",
     );
+    let row = |name: &str, kind: String, text: &str| {
+        format!("| `{name}` | {} | {text} |\n", kind.to_lowercase())
+    };
     for (name, kind, text) in METRICS {
-        page.push_str(&format!("| `{name}` | {} | {text} |\n", format!("{kind:?}").to_lowercase()));
+        page.push_str(&row(name, format!("{kind:?}"), text));
+    }
+    page.push_str(
+        "\n## The node registry\n\nOf each node's own part of it; see [registry](registry.md).\n\n\
+         | metric | kind | what it tells |\n|---|---|---|\n",
+    );
+    for (name, kind, text) in stile_registry::metrics::METRICS {
+        page.push_str(&row(name, format!("{kind:?}"), text));
     }
     page
 }

@@ -12,9 +12,11 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::care::LaneCare;
-use crate::cluster::membership::InStore;
+use crate::cluster::in_registry::InRegistry;
+use crate::cluster::membership::{InStore, Membership};
+use crate::cluster::registered;
 use crate::cluster::router::Router;
-use crate::cluster::{self, Bell, Members};
+use crate::cluster::{self, Bell, Members, shares};
 use crate::component::NonceComponent;
 use crate::core::Core;
 use crate::dispatch::Dispatch;
@@ -83,8 +85,16 @@ impl Node {
         let window = settings.tx.reorg_window as usize;
         // One missed beat is no death.
         let heard_within = settings.lease.renew_interval * 3;
-        let in_store = || Arc::new(InStore::new(Arc::clone(&store), heard_within)) as _;
-        let membership = managed.membership.unwrap_or_else(in_store);
+        let in_store = InStore::new(Arc::clone(&store), heard_within);
+        let membership: Arc<dyn Membership> = match (managed.membership, managed.registry) {
+            (Some(membership), _) => membership,
+            (None, Some(registry)) => {
+                let chains = managed.chains.iter().map(|pool| pool.chain());
+                let services = registered::services(chains, !managed.signers.is_empty());
+                Arc::new(InRegistry::new(registry, in_store, services, heard_within))
+            }
+            (None, None) => Arc::new(in_store),
+        };
         let core = Arc::new(Core {
             membership,
             members: Members::new(settings.moves_lanes),
@@ -106,6 +116,7 @@ impl Node {
             stopping: CancellationToken::new(),
         });
         cluster::join(&core).await?;
+        shares::start(&core, managed.calls);
         tx::start(&core, inbox);
         keeper::take_own(&core).await?;
         let dispatch = Arc::new(Dispatch::start(&core));

@@ -122,9 +122,13 @@ pub(crate) fn needed(method: &Method, path: &str) -> Option<Need> {
     let tell = *method == Method::POST;
     let operation = match () {
         () if under("/api/v1/keys") => Operation::Admin,
+        // A connection is for nodes, which speak of themselves.
+        () if path == "/api/v1/nodes/connect" => Operation::Operate,
         () if look => Operation::Read,
         () if tell && (under("/api/v1/tx") || under("/api/v1/nonces")) => Operation::Send,
+        () if tell && (under("/api/v1/dispatch") || under("/api/v1/jobs")) => Operation::Send,
         () if tell && under("/api/v1/signers") => Operation::Operate,
+        () if under("/api/v1/nodes") || under("/api/v1/registry") => Operation::Operate,
         () => Operation::Admin,
     };
     // Metrics add up what all signers do.
@@ -149,6 +153,18 @@ mod tests {
             ("GET", "/api/v1/keys", Some((Admin, false))),
             ("POST", "/api/v1/keys", Some((Admin, false))),
             ("DELETE", "/api/v1/keys/{keyId}", Some((Admin, false))),
+            ("POST", "/api/v1/dispatch", Some((Send, false))),
+            ("POST", "/api/v1/jobs/{id}/complete", Some((Send, false))),
+            ("GET", "/api/v1/nodes", Some((Read, false))),
+            ("GET", "/api/v1/nodes/connect", Some((Operate, false))),
+            ("GET", "/api/v1/nodes/{id}", Some((Read, false))),
+            ("PUT", "/api/v1/nodes/{id}", Some((Operate, false))),
+            ("DELETE", "/api/v1/nodes/{id}", Some((Operate, false))),
+            ("POST", "/api/v1/nodes/{id}/heartbeat", Some((Operate, false))),
+            ("GET", "/api/v1/pools/{id}/members", Some((Read, false))),
+            ("GET", "/api/v1/pools/{id}/select", Some((Read, false))),
+            ("GET", "/api/v1/registry/config/{name}", Some((Read, false))),
+            ("PUT", "/api/v1/registry/config/{name}", Some((Operate, false))),
             ("GET", "/api/v1/nonces/{signer}", Some((Read, false))),
             ("POST", "/api/v1/nonces/{signer}/allocate", Some((Send, false))),
             ("POST", "/api/v1/nonces/{signer}/{nonce}/recyclable", Some((Send, false))),

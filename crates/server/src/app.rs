@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use axum::{Json, Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use stile_engine::Node;
+use stile_registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
@@ -19,7 +20,7 @@ use crate::guard::Guard;
 use crate::peers::{ClusterOptions, Forwarder};
 use crate::problem::Problem;
 use crate::{
-    bearer, docs, events, health, keys, measure, nonces, page, route, schema, signers, tx,
+    bearer, docs, events, health, keys, measure, nonces, page, registry, route, schema, signers, tx,
 };
 
 /// Most calls need no more.
@@ -38,6 +39,8 @@ pub struct App {
     pub directory: Directory,
     /// Renders the metrics.
     pub prometheus: PrometheusHandle,
+    /// The nodes of whatever kind there are.
+    pub registry: Registry,
     /// How this node works together with the others.
     pub cluster: ClusterOptions,
 }
@@ -48,6 +51,7 @@ pub(crate) struct Served {
     pub(crate) node: Arc<Node>,
     pub(crate) directory: Directory,
     pub(crate) prometheus: PrometheusHandle,
+    pub(crate) registry: Registry,
     /// Passes calls on to other nodes.
     pub(crate) forwarder: Forwarder,
     /// Knows who may call.
@@ -63,15 +67,15 @@ pub(crate) type Shared = Arc<Served>;
     info(
         title = "Stile",
         description = "Takes transactions for EVM chains and sees that each lands exactly once; hands out bare nonces \
-                       to those who sign and send by themselves.",
+                       to those who sign and send by themselves; and knows the nodes of a fleet and finds one for each job.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     // What is only referred to by name, or by parameters, is not found by itself.
     components(schemas(
-        schema::Limit, schema::SeenBlock, schema::StreamPosition, events::TxStreamEvent,
+        schema::Limit, schema::NodeNames, schema::Requirements, schema::SeenBlock, schema::StreamPosition, events::TxStreamEvent,
         signers::history::SignerEventView, nonces::AllocateBody, signers::care::RepairBody,
         signers::care::ResumeBody, signers::care::ReconcileBody, tx::replace::CancelBody,
-        tx::replace::SpeedUpBody,
+        tx::replace::SpeedUpBody, registry::body::NodeBody, registry::body::HeartbeatBody,
     ))
 )]
 struct Document;
@@ -108,6 +112,15 @@ fn api() -> OpenApiRouter<Shared> {
         .routes(routes!(signers::care::resume))
         .routes(routes!(signers::care::reconcile))
         .routes(routes!(route::route))
+        .routes(routes!(registry::nodes::list))
+        .routes(routes!(registry::nodes::show, registry::nodes::register, registry::nodes::remove))
+        .routes(routes!(registry::nodes::heartbeat))
+        .routes(routes!(registry::connect::connect))
+        .routes(routes!(registry::pools::select))
+        .routes(routes!(registry::pools::members))
+        .routes(routes!(registry::jobs::dispatch))
+        .routes(routes!(registry::jobs::complete))
+        .routes(routes!(registry::config::show, registry::config::write))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
         .routes(routes!(health::live))
@@ -130,9 +143,10 @@ fn parts() -> (Router<Shared>, utoipa::openapi::OpenApi) {
 /// All routes, for a server that may stop.
 pub(crate) fn routes(app: App, guard: Guard, stopping: CancellationToken) -> Router {
     measure::describe();
-    let App { node, directory, prometheus, cluster } = app;
+    let App { node, directory, prometheus, registry, cluster } = app;
     let forwarder = Forwarder::new(cluster, node.id());
-    let served = Arc::new(Served { node, directory, prometheus, forwarder, guard, stopping });
+    let served =
+        Arc::new(Served { node, directory, prometheus, registry, forwarder, guard, stopping });
     let (routes, document) = parts();
     routes
         .route("/openapi.json", axum::routing::get(|| async move { Json(document) }))

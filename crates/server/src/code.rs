@@ -110,6 +110,26 @@ codes! {
         "Check [[chain]] endpoints. Lanes that were used before go on without the chain.";
     LaneUnaligned "lane-unaligned" SERVICE_UNAVAILABLE "The lane waits to be compared with its chain"
         "The database failed over or was restored. Check [[chain]] endpoints: the lane goes on by itself.";
+    UpgradeRequired "upgrade-required" UPGRADE_REQUIRED "This path is for WebSockets"
+        "Connect with ws:// or wss://; docs/registry.md has the messages. Without a WebSocket, use PUT /api/v1/nodes/{id} and POST …/heartbeat.";
+    NodeUnknown "node-unknown" NOT_FOUND "There is no such node, or it was silent for too long"
+        "Register it (again): PUT /api/v1/nodes/{id}. GET /api/v1/nodes lists those that live.";
+    NodeRemoved "node-removed" CONFLICT "The node was removed, and this comes from before"
+        "To come back, register as a new start: leave incarnation out.";
+    NodeStale "node-stale" CONFLICT "Something later was heard of this node already"
+        "Another process may have its name: give each its own. To take the name, register as a new start: leave incarnation out.";
+    NodeReserved "node-reserved" CONFLICT "The node or the pool is Stile's own"
+        "Choose another name. Nodes of Stile and endpoints of its chains tell of themselves.";
+    NodesFull "nodes-full" TOO_MANY_REQUESTS "No node has a free slot"
+        "Come back after Retry-After, or add nodes. The detail says how many refused and why others were not asked.";
+    JobOver "job-over" NOT_FOUND "The job has no slot any more"
+        "It was completed already, or ran out after registry.job_ttl.";
+    ConfigNotFound "config-not-found" NOT_FOUND "There is no configuration of this name"
+        "Write it with expectedVersion 0: PUT /api/v1/registry/config/{name}.";
+    ConfigConflict "config-conflict" CONFLICT "The configuration is at another version by now"
+        "Read it again and decide anew; send the version that you decided by as expectedVersion.";
+    RegistryAway "registry-away" SERVICE_UNAVAILABLE "Redis does not answer, and no guess will do"
+        "Come back after Retry-After. What is known can still be read, and Stile's own nodes always (pool stile); everything else of Stile goes on without Redis.";
     ShuttingDown "shutting-down" SERVICE_UNAVAILABLE "This node is stopping"
         "Repeat the call at another node, or here after Retry-After.";
     Internal "internal" INTERNAL_SERVER_ERROR "Something went wrong that should not"

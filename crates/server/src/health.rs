@@ -8,10 +8,12 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use stile_engine::NonceError;
+use stile_registry::Mode;
 use utoipa::ToSchema;
 
 use crate::app::Shared;
 use crate::problem::{Problem, ProblemBody};
+use crate::schema;
 
 /// A balancer asks often and waits little.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,7 +26,19 @@ pub(crate) struct Health {
     status: &'static str,
 }
 
-const OK: Json<Health> = Json(Health { status: "ok" });
+/// It can serve.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Ready {
+    /// Always `ok`.
+    #[schema(example = "ok")]
+    status: &'static str,
+    /// How the node registry stands. To tell whoever looks: without Redis a server serves all the
+    /// same.
+    #[schema(value_type = schema::RegistryMode)]
+    registry: Mode,
+}
+
+const OK: &str = "ok";
 
 /// The process runs.
 #[utoipa::path(
@@ -32,20 +46,20 @@ const OK: Json<Health> = Json(Health { status: "ok" });
     responses((status = 200, description = "It does", body = Health))
 )]
 pub(crate) async fn live() -> Json<Health> {
-    OK
+    Json(Health { status: OK })
 }
 
 /// The process can serve: its database answers.
 #[utoipa::path(
     get, path = "/health/ready", tag = "operations",
     responses(
-        (status = 200, description = "It does", body = Health),
+        (status = 200, description = "It does", body = Ready),
         (status = 503, description = "It does not", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Problem> {
+pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Ready>, Problem> {
     let why = match tokio::time::timeout(PATIENCE, app.node.ready()).await {
-        Ok(Ok(())) => return Ok(OK),
+        Ok(Ok(())) => return Ok(Json(Ready { status: OK, registry: app.registry.mode() })),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("the database did not answer within {PATIENCE:?}"),
     };

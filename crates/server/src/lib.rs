@@ -13,6 +13,7 @@
 //! | `nonces` | allocate and mark |
 //! | `tx` | managed transactions: take, show, list, withdraw, speed up |
 //! | `events` | everything that happens to transactions and lanes, as it happens |
+//! | `registry` | the node registry: nodes, pools, jobs, configurations |
 //! | `signers` | lanes for people: list, show, pause, and what to do when one does not move |
 //! | `health` | liveness, readiness, metrics |
 //! | `docs` | the API, to browse |
@@ -45,6 +46,7 @@ mod nonces;
 mod page;
 pub mod peers;
 pub mod problem;
+mod registry;
 mod route;
 mod schema;
 pub mod serve;

@@ -16,6 +16,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::code::Code;
+use crate::registry::body::{HIGHEST_GIVEN, HIGHEST_VERSION};
 
 macro_rules! schemas {
     ($($name:ident $description:literal $schema:expr;)*) => {$(
@@ -91,6 +92,38 @@ schemas! {
         names(Successor::ALL.iter().map(|successor| successor.name()));
     WishName "What a transaction's caller wants of it that has not been seen to yet."
         names(["cancel", "speed-up"].into_iter());
+    NodeName "A node's name: letters, digits, dots, underscores, dashes and colons."
+        text("^[A-Za-z0-9._:-]{1,200}$", "asr-1");
+    NodeNames "Names of up to 500 nodes, with commas in between."
+        text("^[A-Za-z0-9._:-]{1,200}(,[A-Za-z0-9._:-]{1,200}){0,499}$", "asr-1,asr-2");
+    PoolName "A pool's name: letters, digits, dots, underscores, dashes and colons."
+        text("^[A-Za-z0-9._:-]{1,200}$", "speech");
+    ConfigurationName "A configuration's name: letters, digits, dots, underscores, dashes and colons."
+        text("^[A-Za-z0-9._:-]{1,200}$", "speech-models");
+    Requirement "A service, or a service for one thing."
+        text("^[A-Za-z0-9._-]{1,200}(:[A-Za-z0-9._-]{1,200})?$", "asr:zh");
+    Requirements "Services with commas in between."
+        text("^([A-Za-z0-9._-]{1,200}(:[A-Za-z0-9._-]{1,200})?(,[A-Za-z0-9._-]{1,200}(:[A-Za-z0-9._-]{1,200})?)*)?$", "asr,nmt:zh");
+    ServiceMap "Services, each with what it is offered for, such as languages; an empty list where there is nothing to distinguish."
+        service_map().examples([serde_json::json!({ "asr": ["zh", "en"], "vad": [] })]);
+    SessionName "A session: 1 to 200 visible ASCII characters."
+        text("^[!-~]{1,200}$", "call-4711");
+    JobName "A job, as the dispatch was answered."
+        text("^[0-9a-fA-F]{32}@[A-Za-z0-9._:-]{1,200}$", "01a1df5ec8e07d3b9a6e2b7a5f3c1d20@asr-1");
+    GivenVersion "A version as a caller gives it; there is room above it for later ones."
+        whole(0, HIGHEST_GIVEN as i64).examples([1]);
+    VersionNumber "A number that only rises."
+        whole(0, HIGHEST_VERSION as i64).examples([1]);
+    Concurrency "A number of jobs."
+        whole(0, i64::from(u32::MAX)).examples([10]);
+    Usage "A share of something: 0 is none and 1 is all."
+        ObjectBuilder::new().schema_type(Type::Number).minimum(Some(0)).maximum(Some(1_000_000_000)).examples([0.5]);
+    RegistryMode "How far the node registry relies on Redis: `l2-only` while Redis fails, `local-only` while nothing is expected of it."
+        names(["normal", "l2-only", "local-only"].into_iter());
+    NodeStatus "Whether a node wants to be asked."
+        names(["online", "offline"].into_iter());
+    NodeHealth "How a node says it is."
+        names(["Online", "Offline", "NotReady"].into_iter());
     SeverityName "How bad it is: `blocked` means that nothing moves until something is done."
         names(["info", "warning", "blocked"].into_iter());
 }
@@ -115,6 +148,15 @@ fn pattern(pattern: &str) -> ObjectBuilder {
 
 fn names(names: impl Iterator<Item = &'static str>) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names))
+}
+
+fn service_map() -> ObjectBuilder {
+    let name = || pattern("^[A-Za-z0-9._-]{1,200}$").build();
+    let list = utoipa::openapi::ArrayBuilder::new().items(name());
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .property_names(Some(name()))
+        .additional_properties(Some(list))
 }
 
 fn whole(least: i64, most: i64) -> ObjectBuilder {

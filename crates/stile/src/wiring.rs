@@ -3,6 +3,8 @@
 //! Everything that a configuration says is turned into values here, once; nothing further down
 //! reads a file or the environment.
 
+mod registry;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +14,14 @@ use stile_domain::{
     Address, ChainId, Finality, HeldExpiry, Lane, LeaseTerms, Market, NodeId, parse_address, serves,
 };
 use stile_engine::{
-    ChainQuery, Managed, Mode, OutsideUse, QueueSettings, RejectPolicy, Retention, Settings,
-    TxSettings,
+    CallLimits, ChainQuery, Managed, Mode, OutsideUse, QueueSettings, RejectPolicy, Retention,
+    Settings, TxSettings,
 };
 use stile_server::{ClusterOptions, ClusterSecret, Directory, NotHolder};
 use stile_store::OpenOptions;
 use stile_store::postgres::Pooler;
 
+pub use self::registry::RegistryOptions;
 use crate::config::{
     self, ChainQueryMode, Config, FinalityTag, NonceMode, SecretReference, SignerSource,
 };
@@ -41,6 +44,8 @@ pub struct Parts {
     pub directory: Directory,
     /// How it works together with other nodes.
     pub cluster: ClusterOptions,
+    /// The node registry.
+    pub registry: RegistryOptions,
 }
 
 /// Turns a configuration into parts. `environment` is where `env:` references are looked up.
@@ -67,7 +72,13 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
         settings,
         cluster: cluster(config, environment)?,
         store: open_options(config, true),
-        managed: Managed { chains: Arc::new(chains), signers, ..Managed::default() },
+        registry: registry_options(config, environment)?,
+        managed: Managed {
+            chains: Arc::new(chains),
+            signers,
+            calls: call_limits(config),
+            ..Managed::default()
+        },
         directory: Directory::new(lanes),
     })
 }
@@ -102,6 +113,31 @@ fn cluster(
         config::NotHolder::Reject => NotHolder::Reject,
     };
     Ok(ClusterOptions { not_holder, secret })
+}
+
+fn registry_options(
+    config: &Config,
+    environment: &HashMap<String, String>,
+) -> Result<RegistryOptions, WiringError> {
+    let settings = stile_registry::Settings::from(&config.registry);
+    settings.check().map_err(|error| WiringError(error.to_string()))?;
+    let password = config.redis.password.as_ref();
+    let password = password.map(|reference| secret("password", reference, environment));
+    let password = password.transpose().map_err(|why| WiringError(format!("redis.{why}")))?;
+    let url = config.redis.url.as_ref().map(|url| url.as_str().to_owned());
+    let redis_url = match (url, password) {
+        (Some(url), Some(password)) => {
+            Some(registry::with_password(&url, password.trim_end_matches(['\r', '\n'])))
+        }
+        (url, _) => url,
+    };
+    Ok(RegistryOptions { redis_url, settings })
+}
+
+/// How many calls may be under way at the endpoints of each chain.
+fn call_limits(config: &Config) -> CallLimits {
+    let limit = |chain: &config::Chain| Some((ChainId::new(chain.id).ok()?, chain.max_concurrency));
+    CallLimits { chains: config.chains.iter().filter_map(limit).collect(), registry: None }
 }
 
 /// How to open the configured store.

@@ -21,8 +21,9 @@
 //! | [`postgres`] | a private PostgreSQL server, and one that follows it |
 //! | [`pgbouncer`] | a private PgBouncer before it |
 //! | [`anvil`] | a private development chain |
-//! | [`redis`] | a private Redis server |
+//! | [`redis`] | a private Redis server, one that follows it, one with TLS, and a cluster of them |
 //! | [`proxy`] | a TCP proxy that cuts, freezes and loses answers |
+//! | [`slow_proxy`] | a TCP proxy that takes its time |
 //! | [`rpc_proxy`] | a proxy before a chain node that keeps a wire log, delays, holds and refuses |
 //!
 //! Three rules hold for all of it. Nothing started here outlives the test process, even one killed
@@ -49,6 +50,7 @@ pub mod programs;
 pub mod proxy;
 pub mod redis;
 pub mod rpc_proxy;
+pub mod slow_proxy;
 pub mod wait;
 
 mod account;
@@ -63,7 +65,8 @@ pub use ports::free_port;
 pub use postgres::Postgres;
 pub use process::Process;
 pub use proxy::TcpProxy;
-pub use redis::Redis;
+pub use redis::{Redis, RedisCluster, TlsRedis};
 pub use rpc_proxy::{RpcProxy, Seen, SentRaw};
 pub use signal::Signal;
+pub use slow_proxy::SlowProxy;
 pub use wait::{DEADLINE, eventually, eventually_within};

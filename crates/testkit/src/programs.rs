@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 pub const ANVIL_VARIABLE: &str = "STILE_ANVIL";
 /// The environment variable that names the cast to use.
 pub const CAST_VARIABLE: &str = "STILE_CAST";
+/// The environment variable that names the Redis server to use: another version, or a Valkey.
+pub const REDIS_VARIABLE: &str = "STILE_TEST_REDIS_SERVER";
 /// The environment variable that names the schemathesis to use.
 pub const SCHEMATHESIS_VARIABLE: &str = "STILE_SCHEMATHESIS";
 
@@ -42,9 +44,10 @@ fn newest_debian_postgres(versions: &Path, name: &str) -> Option<PathBuf> {
         .map(|(_, program)| program)
 }
 
-/// `redis-server`.
+/// The Redis server: the one that [`REDIS_VARIABLE`] names, else the `redis-server` on `PATH`.
 pub fn redis() -> PathBuf {
-    on_path("redis-server").unwrap_or_else(|| missing("redis-server", "Redis"))
+    let on_path = || on_path("redis-server");
+    named(REDIS_VARIABLE).or_else(on_path).unwrap_or_else(|| missing("redis-server", "Redis"))
 }
 
 /// `pgbouncer`, also from where Debian puts it, which is not on everybody's `PATH`.

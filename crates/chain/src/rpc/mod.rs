@@ -22,6 +22,7 @@ use self::http::Http;
 use self::ws::Ws;
 use crate::calls::{self, CallResult, Method};
 use crate::hints::Announcer;
+use crate::places::Places;
 use crate::target::{EndpointError, Scheme, Target};
 
 /// One question.
@@ -45,6 +46,9 @@ pub(crate) type Answer = Result<Box<RawValue>, CallError>;
 pub(crate) enum CallError {
     #[error("no answer in {0:?}")]
     Timeout(Duration),
+    /// Not the endpoint's fault: too many others are under way.
+    #[error("is asked as much as max_concurrency allows, and no turn came in {0:?}")]
+    Crowded(Duration),
     #[error("cannot be reached")]
     Unreachable,
     #[error("answered with HTTP status {0}")]
@@ -58,7 +62,7 @@ pub(crate) enum CallError {
 impl CallError {
     fn result(&self) -> CallResult {
         match self {
-            Self::Timeout(_) => CallResult::Timeout,
+            Self::Timeout(_) | Self::Crowded(_) => CallResult::Timeout,
             _ => CallResult::Error,
         }
     }
@@ -75,6 +79,8 @@ pub(crate) struct Rpc {
     target: Arc<Target>,
     transport: Transport,
     timeout: Duration,
+    /// How many exchanges may be under way at one time.
+    pub(crate) places: Places,
     next_id: AtomicU64,
     /// The endpoint refused a batch, so it is asked one thing at a time.
     takes_no_batches: AtomicBool,
@@ -101,6 +107,7 @@ impl Rpc {
             target,
             transport,
             timeout,
+            places: Places::default(),
             next_id: AtomicU64::new(1),
             takes_no_batches: AtomicBool::new(false),
         })
@@ -145,9 +152,10 @@ impl Rpc {
             let answer = self.one(call.clone()).await;
             // Whoever does not answer now will not answer the next hundred questions either.
             let gone = match &answer {
-                Err(error @ (CallError::Timeout(_) | CallError::Unreachable)) => {
-                    Some(error.clone())
-                }
+                Err(
+                    error
+                    @ (CallError::Timeout(_) | CallError::Crowded(_) | CallError::Unreachable),
+                ) => Some(error.clone()),
                 _ => None,
             };
             answers.push(answer);
@@ -173,6 +181,11 @@ impl Rpc {
         let body = wire::write(calls, first);
         let limit = self.limit(calls.len());
         let counting = Counting { calls, start: Instant::now(), is_counted: false };
+        let Ok(_place) = tokio::time::timeout(limit, self.places.enter()).await else {
+            let crowded = Err(CallError::Crowded(limit));
+            counting.finish(&crowded);
+            return crowded;
+        };
         let exchange = async {
             match &self.transport {
                 Transport::Http(http) => http.exchange(body).await,

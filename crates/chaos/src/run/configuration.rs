@@ -1,8 +1,7 @@
 //! What nodes are told: the same lanes and leases, and each its own way of working.
 
 use std::fmt::Write;
-
-use testkit::RpcProxy;
+use std::net::SocketAddr;
 
 use super::Options;
 use crate::random::Random;
@@ -36,19 +35,38 @@ impl Role {
     }
 }
 
+/// Where a node finds its servers: its own proxies.
+#[derive(Debug)]
+pub(super) struct Ways {
+    pub(super) store_url: String,
+    pub(super) redis: Option<SocketAddr>,
+    pub(super) endpoints: Vec<String>,
+}
+
+/// What is read of other nodes is soon looked up again, and who is silent is soon gone, so that
+/// whatever happens to Redis matters while it lasts. The chain is asked through slots of the registry.
+const REGISTRY: &str = r#"[registry]
+l1_ttl = "500ms"
+ttl_jitter = "100ms"
+redis_timeout = "250ms"
+node_ttl = "5s"
+"#;
+
+/// Calls under way at an endpoint: room enough, as long as slots are given back.
+const MAX_CONCURRENCY: u32 = 8;
+
 /// A node's file.
 pub(super) fn text(
     number: usize,
     port: u16,
-    store_url: &str,
-    endpoints: &[RpcProxy],
+    ways: &Ways,
     options: &Options,
     lanes: usize,
 ) -> String {
     // Ways of working side by side, so that each lane meets all of them.
     let role = Role::of(options, number);
     let (mode, not_holder) = (role.mode, role.not_holder);
-    let lease_ms = options.lease_ms;
+    let (lease_ms, store_url) = (options.lease_ms, &ways.store_url);
     let mut text = format!(
         r#"node.id = "n{number}"
 server.listen = "127.0.0.1:{port}"
@@ -74,8 +92,14 @@ confirmations.stale_receipt_timeout = "5s"
         hold_ms = super::HOLD_MS,
         required = super::CONFIRMATIONS,
     );
-    let urls: Vec<String> = endpoints.iter().map(RpcProxy::url).collect();
+    if let Some(redis) = ways.redis {
+        writeln!(text, "redis.url = \"redis://{redis}\"\n{REGISTRY}").expect("write to a string");
+    }
+    let urls = &ways.endpoints;
     writeln!(text, "[[chain]]\nid = 31337\nendpoints = {urls:?}").expect("write to a string");
+    if ways.redis.is_some() {
+        writeln!(text, "max_concurrency = {MAX_CONCURRENCY}").expect("write to a string");
+    }
     for lane in 0..lanes {
         writeln!(text, "[[signer]]\nkey = \"env:KEY_{lane}\"").expect("write to a string");
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::sources::Sources;
 use super::stage::Stage;
 use crate::check::Coverage;
 use crate::evidence::{Ask, Evidence};
@@ -19,6 +20,8 @@ pub struct Figures {
     pub faults: BTreeMap<Kind, u64>,
     /// What was reached.
     pub coverage: Coverage,
+    /// Whom nodes learned of each other from; `None` where there was no Redis.
+    pub sources: Option<Sources>,
     /// How long the whole run took.
     pub took: Duration,
 }
@@ -52,6 +55,8 @@ impl Figures {
         let sum = |count: fn(&super::node::Node) -> u64| stage.nodes.iter().map(|n| count(n)).sum();
         let mut lines: Vec<(&'static str, u64)> = Vec::new();
         let mut line = |name, count: usize| lines.push((name, count as u64));
+        let sources = stage.sources();
+        line("with Redis", usize::from(sources.is_some()));
         line("calls", evidence.calls.len());
         line("requests", asked.len());
         line("accepted", taken.len());
@@ -74,9 +79,14 @@ impl Figures {
         lines.push(("fenced rejects (from /metrics)", evidence.fenced_rejects));
         lines.push(("starts of nodes", sum(|n| n.starts.load(Ordering::Acquire))));
         lines.push(("nodes that ended by themselves", sum(|n| n.exits.load(Ordering::Acquire))));
+        let seen = sources.unwrap_or_default();
+        lines.push(("looks: nodes from the registry", seen.registry));
+        lines.push(("looks: from what it said last", seen.last_known));
+        lines.push(("looks: from the database", seen.database));
+        lines.push(("changes from look to look", seen.changes));
         let mut faults = stage.diary.faults.lock().unwrap().clone();
         faults.insert(Kind::ClockSkew, stage.skewed());
-        Self { lines, faults, coverage: *coverage, took }
+        Self { lines, faults, coverage: *coverage, sources, took }
     }
 }
 

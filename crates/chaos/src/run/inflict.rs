@@ -39,7 +39,7 @@ pub(super) async fn all(stage: &Arc<Stage>, plan: &[Planned], length: Duration) 
     tokio::join!(futures::future::join_all(faults), tokio::time::sleep_until(start + length));
 }
 
-/// Carries out one fault to its end; `false` if the chain refused it.
+/// Carries out one fault to its end; `false` if it could not be.
 async fn one(stage: &Arc<Stage>, planned: Planned) -> bool {
     let lasts = Duration::from_millis(planned.lasts);
     match planned.fault {
@@ -81,6 +81,9 @@ async fn one(stage: &Arc<Stage>, planned: Planned) -> bool {
         Fault::Promote { hangs } => {
             stage.database.fail_over(hangs, lasts, |moved| stage.lead(&moved)).await;
         }
+        Fault::KillRedis | Fault::FreezeRedis | Fault::WipeRedis | Fault::CutRedis { .. } => {
+            return redis(stage, planned.fault, lasts).await.is_some();
+        }
         Fault::Endpoint(node, endpoint, trouble) => {
             let proxy = &stage.nodes[node].endpoints[endpoint];
             endpoint_in(proxy, trouble).await;
@@ -112,6 +115,28 @@ async fn one(stage: &Arc<Stage>, planned: Planned) -> bool {
         }
     }
     true
+}
+
+/// Does something to Redis, or to one node's way there; `None` where there is no Redis.
+async fn redis(stage: &Stage, fault: Fault, lasts: Duration) -> Option<()> {
+    let redis = stage.redis.as_ref()?;
+    match fault {
+        Fault::KillRedis => redis.kill(lasts, |address| stage.lead_to_redis(address)).await,
+        Fault::FreezeRedis => redis.freeze(lasts).await,
+        Fault::WipeRedis => redis.wipe().await,
+        Fault::CutRedis { node, hangs } => {
+            let way = stage.nodes[node].redis.as_ref()?;
+            if hangs {
+                way.freeze()
+            } else {
+                way.cut().await
+            }
+            tokio::time::sleep(lasts).await;
+            way.heal().await;
+        }
+        _ => return None,
+    }
+    Some(())
 }
 
 /// A node that is a fault's until it is dropped, so that no other fault gets in its way.

@@ -2,11 +2,13 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `stage` | PostgreSQL, anvil, the nodes, and who watches them |
-//! | `node` | one node: a real process, the way to its database and the ways to its chain |
+//! | `stage` | PostgreSQL, Redis, anvil, the nodes, and who watches them |
+//! | `node` | one node: a real process, the ways to its database, its Redis and its chain |
 //! | `configuration` | what nodes are told |
 //! | `skew` | clocks that are wrong |
 //! | `database` | the PostgreSQL servers under all nodes, and how they fail |
+//! | `redis` | the Redis that nodes share in some runs, and how it fails |
+//! | `sources` | whom nodes learn of each other from |
 //! | `witness` | the store as somebody sees it who is no node |
 //! | `chain` | the chain past the proxies |
 //! | `clients` | who calls |
@@ -22,7 +24,9 @@ mod diary;
 mod figures;
 mod inflict;
 mod node;
+mod redis;
 mod skew;
+mod sources;
 mod stage;
 mod witness;
 
@@ -32,6 +36,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 pub use figures::Figures;
+pub use sources::Sources;
 
 use crate::check::{self, Coverage, Violation};
 use crate::evidence::Evidence;
@@ -68,6 +73,8 @@ pub struct Options {
     pub senders: usize,
     /// The lease of a lane.
     pub lease_ms: u64,
+    /// Whether the nodes share a Redis: said by the seed.
+    pub redis: bool,
     /// Where the nodes' logs are kept.
     pub logs: Option<PathBuf>,
     /// What else the nodes find in their environment: a planted bug.
@@ -84,6 +91,7 @@ impl Options {
             nodes: 3,
             senders: 4,
             lease_ms: 2_000,
+            redis: schedule::has_redis(seed),
             logs: None,
             environment: Vec::new(),
         }
@@ -101,6 +109,7 @@ impl Options {
             shared_lanes: SHARED_LANES,
             lanes: LANES,
             lease_ms: self.lease_ms,
+            redis: self.redis,
         }
     }
 }
@@ -132,7 +141,13 @@ impl Outcome {
 pub async fn run(options: &Options) -> Outcome {
     let began = Instant::now();
     let plan = schedule::draw(options.seed, millis(options.length), &options.cast());
-    eprintln!("seed {}: {} faults in {:?}", options.seed, plan.len(), options.length);
+    let redis = if options.redis { "with" } else { "without" };
+    eprintln!(
+        "seed {}, {redis} Redis: {} faults in {:?}",
+        options.seed,
+        plan.len(),
+        options.length
+    );
     for planned in &plan {
         eprintln!("  {planned}");
     }

@@ -1,6 +1,7 @@
-//! One node: a real `stile serve`, the way to its database and the ways to its chain.
+//! One node: a real `stile serve`, the ways to its database, its Redis and its chain.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,10 +10,20 @@ use std::time::Duration;
 use tempfile::TempDir;
 use testkit::{Anvil, Launch, Process, RpcProxy, Signal, TcpProxy, eventually_within, free_port};
 
-use super::{Options, configuration, skew};
+use super::configuration::{self, Ways};
+use super::sources::{Looks, Sources};
+use super::{Options, skew};
 
 /// How long a node may take to be ready on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the servers are that nodes find behind their proxies.
+#[derive(Debug)]
+pub(super) struct Servers<'s> {
+    pub(super) database_url: &'s str,
+    pub(super) redis: Option<SocketAddr>,
+    pub(super) chain_url: &'s str,
+}
 
 /// A node and what stands around it. The processes come and go; address and proxies stay.
 #[derive(Debug)]
@@ -21,6 +32,8 @@ pub(super) struct Node {
     pub(super) url: String,
     /// Its way to PostgreSQL.
     pub(super) store: TcpProxy,
+    /// Its way to Redis, where there is one.
+    pub(super) redis: Option<TcpProxy>,
     /// Its ways to the chain.
     pub(super) endpoints: Vec<RpcProxy>,
     binary: PathBuf,
@@ -42,6 +55,8 @@ pub(super) struct Node {
     counters: Mutex<BTreeMap<(u64, &'static str), f64>>,
     /// The starts that were seen to have a wrong clock.
     skewed: Mutex<BTreeSet<u64>>,
+    /// Whom it was seen to learn of the others from.
+    looks: Mutex<Looks>,
     client: reqwest::Client,
 }
 
@@ -56,16 +71,19 @@ impl Node {
     pub(super) async fn new(
         number: usize,
         options: &Options,
-        database_url: &str,
-        chain_url: &str,
+        servers: &Servers<'_>,
         lanes: usize,
     ) -> Self {
-        let (before, after) = database_url.split_once('@').expect("user@host");
+        let (before, after) = servers.database_url.split_once('@').expect("user@host");
         let (host, database) = after.split_once('/').expect("host/database");
         let store = TcpProxy::start(host.parse().expect("an address")).await;
+        let redis = match servers.redis {
+            Some(redis) => Some(TcpProxy::start(redis).await),
+            None => None,
+        };
         let mut endpoints = Vec::new();
         for _ in 0..super::ENDPOINTS {
-            endpoints.push(RpcProxy::start(chain_url).await);
+            endpoints.push(RpcProxy::start(servers.chain_url).await);
         }
         let port = free_port();
         let zone = configuration::zone(number).replace('/', "%2F");
@@ -74,7 +92,12 @@ impl Node {
             store.addr()
         );
         let directory = tempfile::tempdir().expect("create a temporary directory");
-        let text = configuration::text(number, port, &store_url, &endpoints, options, lanes);
+        let ways = Ways {
+            store_url,
+            redis: redis.as_ref().map(TcpProxy::addr),
+            endpoints: endpoints.iter().map(RpcProxy::url).collect(),
+        };
+        let text = configuration::text(number, port, &ways, options, lanes);
         std::fs::write(directory.path().join("stile.toml"), text).expect("write the configuration");
         let mut environment: Vec<(String, String)> =
             (0..lanes).map(|lane| (format!("KEY_{lane}"), Anvil::key(lane).to_owned())).collect();
@@ -86,6 +109,7 @@ impl Node {
             number,
             url: format!("http://127.0.0.1:{port}"),
             store,
+            redis,
             endpoints,
             binary: options.binary.clone(),
             seed: options.seed,
@@ -100,6 +124,7 @@ impl Node {
             exits: AtomicU64::new(0),
             counters: Mutex::default(),
             skewed: Mutex::default(),
+            looks: Mutex::default(),
             client: client.expect("build an HTTP client"),
         }
     }
@@ -227,6 +252,7 @@ impl Node {
             self.skewed.lock().unwrap().insert(start);
         }
         let Ok(page) = answer.text().await else { return };
+        self.looks.lock().unwrap().add(start, &page);
         let mut counters = self.counters.lock().unwrap();
         for name in COUNTED {
             counters.insert((start, name), sum(&page, name));
@@ -236,6 +262,11 @@ impl Node {
     /// How often it was started with a wrong clock that showed in its answers.
     pub(super) fn skewed(&self) -> u64 {
         self.skewed.lock().unwrap().len() as u64
+    }
+
+    /// Whom it learned of the others from, as far as it was asked.
+    pub(super) fn sources(&self) -> Sources {
+        self.looks.lock().unwrap().sources
     }
 
     /// What all its processes have counted, as far as they were asked in time.

@@ -1,5 +1,6 @@
-//! PostgreSQL, anvil, the nodes, and who watches them.
+//! PostgreSQL, Redis, anvil, the nodes, and who watches them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,7 +11,9 @@ use tokio::task::JoinSet;
 use super::chain::Chain;
 use super::database::{Database, Moved};
 use super::diary::{Diary, now};
-use super::node::{FENCED, HAND_OVERS, Node, REALIGNED, TAKEOVERS};
+use super::node::{FENCED, HAND_OVERS, Node, REALIGNED, Servers, TAKEOVERS};
+use super::redis::SharedRedis;
+use super::sources::Sources;
 use super::witness::Witness;
 use super::{LANES, Options};
 use crate::evidence::{Evidence, Sent};
@@ -22,6 +25,7 @@ const FIRST_BLOCKS: u64 = 20;
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) database: Database,
+    pub(super) redis: Option<SharedRedis>,
     pub(super) chain: Chain,
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) witness: Arc<Witness>,
@@ -45,13 +49,20 @@ impl Stage {
             arguments: vec!["--order=fifo".to_owned()],
             ..AnvilOptions::default()
         };
-        let (database, anvil) = tokio::join!(Database::start(), Anvil::start(chain_options));
+        let redis = async { if options.redis { Some(SharedRedis::start().await) } else { None } };
+        let (database, redis, anvil) =
+            tokio::join!(Database::start(), redis, Anvil::start(chain_options));
         anvil.mine(FIRST_BLOCKS).await;
         let witness = Arc::new(Witness::new(&database.url));
         let diary = Arc::new(Diary::default());
+        let servers = Servers {
+            database_url: &database.url,
+            redis: redis.as_ref().map(|redis| redis.address),
+            chain_url: anvil.url(),
+        };
         let mut nodes = Vec::new();
         for number in 0..options.nodes {
-            let node = Node::new(number, options, &database.url, anvil.url(), LANES).await;
+            let node = Node::new(number, options, &servers, LANES).await;
             keep_wire_log(&node, &witness, &diary);
             // One after the other, as the first one makes the tables.
             node.start();
@@ -61,6 +72,7 @@ impl Stage {
         let lanes = anvil.accounts().await.into_iter().take(LANES);
         Arc::new(Self {
             database,
+            redis,
             chain: Chain::new(anvil.url()),
             nodes,
             witness,
@@ -97,11 +109,21 @@ impl Stage {
         }
     }
 
+    /// Redis is somewhere else.
+    pub(super) fn lead_to_redis(&self, address: SocketAddr) {
+        for redis in self.nodes.iter().filter_map(|node| node.redis.as_ref()) {
+            redis.point_to(address);
+        }
+    }
+
     /// Ends whatever is still wrong.
     pub(super) async fn calm(&self) {
         for node in &self.nodes {
             node.signal(Signal::Cont);
             node.store.heal().await;
+            if let Some(redis) = &node.redis {
+                redis.heal().await;
+            }
             for endpoint in &node.endpoints {
                 endpoint.heal().await;
             }
@@ -152,6 +174,12 @@ impl Stage {
     /// How often a lane was compared with the chain after a failover.
     pub(super) fn realigned(&self) -> u64 {
         self.counted(REALIGNED)
+    }
+
+    /// Whom nodes learned of each other from; `None` where there is no Redis.
+    pub(super) fn sources(&self) -> Option<Sources> {
+        let seen = self.nodes.iter().map(|node| node.sources());
+        self.redis.as_ref().map(|_| seen.fold(Sources::default(), Sources::and))
     }
 
     /// How often a node was started with a wrong clock.

@@ -51,6 +51,14 @@ pub enum Fault {
     CrashStore,
     /// PostgreSQL crashes, or hangs, and its synchronous standby takes its place when it is over.
     Promote { hangs: bool },
+    /// Redis is killed, and another one without its memory takes its place when it is over.
+    KillRedis,
+    /// Redis is stopped, and goes on when it is over, as if no time had passed.
+    FreezeRedis,
+    /// Redis forgets everything.
+    WipeRedis,
+    /// One node's connections to Redis are closed and refused, or nothing comes through them.
+    CutRedis { node: usize, hangs: bool },
     /// One endpoint of one node is in trouble.
     Endpoint(usize, usize, Trouble),
     /// All endpoints of a node show receipts of blocks that are not on the chain.
@@ -78,6 +86,10 @@ impl Fault {
             Self::LoseCommit(_) => Kind::LoseCommit,
             Self::CrashStore => Kind::CrashStore,
             Self::Promote { .. } => Kind::Promote,
+            Self::KillRedis => Kind::KillRedis,
+            Self::FreezeRedis => Kind::FreezeRedis,
+            Self::WipeRedis => Kind::WipeRedis,
+            Self::CutRedis { .. } => Kind::CutRedis,
             Self::Endpoint(_, _, trouble) => match trouble {
                 Trouble::Refuses => Kind::EndpointRefuses,
                 Trouble::Slow(_) => Kind::EndpointSlow,
@@ -109,6 +121,9 @@ impl Fault {
                 Victim::Node(node) | Victim::HolderOf(_, node) => *node,
             })),
             Self::CrashStore | Self::Promote { .. } => Some(Target::Store),
+            Self::KillRedis | Self::FreezeRedis | Self::WipeRedis => Some(Target::Redis),
+            // The node itself may be hit as well: it has to start without Redis, too.
+            Self::CutRedis { node, .. } => Some(Target::WayToRedis(*node)),
             Self::Endpoint(node, endpoint, _) => Some(Target::Endpoint(*node, *endpoint)),
             Self::EmptyAccount(lane) => Some(Target::Account(*lane)),
             Self::Reorg { .. } | Self::Outsider { .. } | Self::EmptyPool => None,
@@ -121,6 +136,8 @@ impl Fault {
 pub(super) enum Target {
     Node(usize),
     Store,
+    Redis,
+    WayToRedis(usize),
     Endpoint(usize, usize),
     Account(usize),
 }

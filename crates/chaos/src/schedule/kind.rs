@@ -34,6 +34,10 @@ kinds! {
     LoseCommit = "lose commit",
     CrashStore = "crash store",
     Promote = "promote standby",
+    KillRedis = "kill redis",
+    FreezeRedis = "freeze redis",
+    WipeRedis = "wipe redis",
+    CutRedis = "cut redis",
     EndpointRefuses = "endpoint refuses",
     EndpointSlow = "endpoint slow",
     EndpointLosesAnswers = "endpoint loses answers",
@@ -50,10 +54,17 @@ kinds! {
 }
 
 impl Kind {
-    /// How many cards of it are in a deck. None of what a node is started with.
-    pub(super) fn cards(self) -> usize {
+    /// Whether it can come only where nodes share a Redis.
+    pub fn needs_redis(self) -> bool {
+        matches!(self, Self::KillRedis | Self::FreezeRedis | Self::WipeRedis | Self::CutRedis)
+    }
+
+    /// How many cards of it are in a deck. None of what a node is started with, and none of what hits
+    /// a Redis that is not there.
+    pub(super) fn cards(self, redis: bool) -> usize {
         match self {
             Self::ClockSkew => 0,
+            _ if self.needs_redis() && !redis => 0,
             Self::Kill | Self::Stop | Self::Reorg | Self::Outsider | Self::EmptyPool => 2,
             _ => 1,
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use stile_domain::{Holder, Lane, NodeId, NodeMode, preferred};
+use stile_domain::{Holder, Lane, NodeId, NodeMode, Timestamp, preferred};
 use stile_store::{LiveNode, NodeRecord};
 
 /// The nodes that live, as far as this one knows.
@@ -41,6 +41,11 @@ impl Members {
     /// The node that a lane had best be on, from this node's point of view: one of those that serve
     /// what it serves. `None` if it is not one of those among which lanes move.
     pub(crate) fn preferred(&self, me: &Holder, lane: Lane) -> Option<Holder> {
+        self.choice(me, lane).map(|(holder, _)| holder)
+    }
+
+    /// That node, and when it was last heard of.
+    fn choice(&self, me: &Holder, lane: Lane) -> Option<(Holder, Timestamp)> {
         if !self.moves {
             return None;
         }
@@ -52,12 +57,13 @@ impl Members {
             return None;
         }
         let candidates = || {
-            live.iter().map(|live| &live.record).filter(|record| {
+            live.iter().filter(|LiveNode { record, .. }| {
                 takes_part(record) && !record.draining && record.serves == own.record.serves
             })
         };
-        let chosen: NodeId = preferred(lane, candidates().map(|it| &it.holder.node))?.clone();
-        candidates().find(|it| it.holder.node == chosen).map(|it| it.holder.clone())
+        let chosen: NodeId = preferred(lane, candidates().map(LiveNode::node))?.clone();
+        let chosen = candidates().find(|it| *it.node() == chosen)?;
+        Some((chosen.record.holder.clone(), chosen.seen_at))
     }
 
     /// Whether this node is one of those among which lanes move.
@@ -68,7 +74,12 @@ impl Members {
 
     /// The node that a lane had best be on, if that is another one.
     pub(crate) fn better(&self, me: &Holder, lane: Lane) -> Option<Holder> {
-        self.preferred(me, lane).filter(|holder| holder.incarnation != me.incarnation)
+        self.better_heard(me, lane).map(|(holder, _)| holder)
+    }
+
+    /// That node, and when it was last heard of.
+    pub(crate) fn better_heard(&self, me: &Holder, lane: Lane) -> Option<(Holder, Timestamp)> {
+        self.choice(me, lane).filter(|(holder, _)| holder.incarnation != me.incarnation)
     }
 }
 

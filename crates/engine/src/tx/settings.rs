@@ -7,7 +7,9 @@ use std::time::Duration;
 use stile_chain::{Chains, TxSigner};
 use stile_domain::{Address, ChainId, FeePolicy, Finality, Market};
 
+use crate::cluster::in_registry::NodeRegistry;
 use crate::cluster::membership::Membership;
+use crate::cluster::shares::CallLimits;
 
 /// How managed transactions are sent and followed.
 #[derive(Debug, Clone)]
@@ -81,6 +83,11 @@ pub struct Managed {
     pub chains: Arc<Chains>,
     /// Who signs for which account. Accounts without a signer have bare nonces only.
     pub signers: HashMap<Address, Arc<dyn TxSigner>>,
-    /// Where other nodes are learned from; `None` for the store.
+    /// Where this node is told of; where other nodes are learned from, if it is shared. `None` for the
+    /// store alone.
+    pub registry: Option<NodeRegistry>,
+    /// How many calls may be under way at the chains' endpoints.
+    pub calls: CallLimits,
+    /// Where other nodes are learned from, whatever else there is.
     pub membership: Option<Arc<dyn Membership>>,
 }

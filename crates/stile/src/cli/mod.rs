@@ -9,6 +9,7 @@ mod import_v1;
 mod key;
 mod logging;
 mod migrate;
+mod node;
 mod on_store;
 mod reference;
 mod rollout;
@@ -48,6 +49,9 @@ enum Command {
     /// Signers of a running server: list, show, and what to do when one does not move.
     #[command(subcommand)]
     Signer(signer::SignerCommand),
+    /// Nodes that a running server knows, Stile's own and others: list, show.
+    #[command(subcommand)]
+    Node(node::NodeCommand),
     /// API keys, in the store itself: create, list, revoke.
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -117,6 +121,7 @@ pub fn run() -> ExitCode {
             Command::Serve(file) => serve::serve(&file, &environment).await,
             Command::Tx(command) => tx::tx(command, &environment).await,
             Command::Signer(command) => signer::signer(command, &environment).await,
+            Command::Node(command) => node::node(command, &environment).await,
             Command::Key(command) => key::key(command, &environment).await,
             Command::Migrate(file) => migrate::migrate(&file, &environment).await,
             Command::ImportV1(args) => import_v1::import_v1(args, &environment).await,

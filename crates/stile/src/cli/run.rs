@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use stile_engine::Node;
+use stile_registry::Registry;
 use stile_server::{App, Guard, Listening, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -15,6 +16,7 @@ use crate::wiring::Parts;
 pub(crate) struct Running {
     pub(crate) node: Arc<Node>,
     pub(crate) server: Server,
+    registry: Registry,
     /// Whether calls needed no key when it started.
     pub(crate) open: bool,
     grace: std::time::Duration,
@@ -42,13 +44,18 @@ pub(crate) async fn start(
     listening.check(&guard)?;
     let grace = parts.settings.shutdown_grace;
     let chain = Arc::clone(&parts.managed.chains);
-    let node = Node::start_managed(parts.settings, store, chain, parts.managed).await?;
+    let mut managed = parts.managed;
+    let registry = parts.registry.open(&mut managed.calls).await?;
+    managed.registry = Some(registry.clone());
+    let registry = registry.registry().clone();
+    let node = Node::start_managed(parts.settings, store, chain, managed).await?;
     let node = Arc::new(node);
     let (directory, cluster) = (parts.directory, parts.cluster);
-    let app = App { node: Arc::clone(&node), directory, prometheus, cluster };
+    let app =
+        App { node: Arc::clone(&node), directory, prometheus, registry: registry.clone(), cluster };
     let open = guard.is_open();
     let server = Server::on(listening, app, guard);
-    Ok(Running { node, server, open, grace })
+    Ok(Running { node, server, registry, open, grace })
 }
 
 impl Running {
@@ -72,6 +79,7 @@ impl Running {
         self.node.drain().await;
         self.server.stop(self.grace).await;
         let cut_short = self.node.shutdown().await;
+        self.registry.shutdown().await;
         tracing::info!(cut_short, "stopped");
     }
 }

@@ -26,13 +26,14 @@ use std::path::Path;
 pub use self::load::{ConfigErrors, Origin, Problem};
 pub use self::model::{
     Chain, ChainQuery, ChainQueryMode, Cluster, Config, Confirmations, Finality, FinalityTag,
-    HeldExpiry, Lane, Lease, Log, LogFormat, LogLevel, Node, Nonce, NonceMode, NotHolder,
-    OutsideUse, Pooler, Redis, RejectPolicy, Resubmit, Retention, Server, Signer, SignerSource,
-    Store, Tx,
+    HeldExpiry, Invalidation, Lane, Lease, Log, LogFormat, LogLevel, Node, Nonce, NonceMode,
+    NotHolder, OutsideUse, Pooler, Redis, Registry, RejectPolicy, Resubmit, Retention, Server,
+    Signer, SignerSource, Store, Tx,
 };
 pub use self::reference::reference_markdown;
 pub use self::value::{
-    ConnectionUrl, HumanDuration, Kept, NotADuration, NotASecretReference, SecretReference,
+    ConnectionUrl, DurationRange, HumanDuration, Kept, NotADuration, NotASecretReference,
+    SecretReference,
 };
 
 impl Config {

@@ -4,6 +4,7 @@
 
 mod lists;
 mod nonce;
+mod registry;
 mod service;
 mod transaction;
 
@@ -13,8 +14,9 @@ pub use self::lists::{Chain, Signer, SignerSource};
 pub use self::nonce::{
     ChainQuery, ChainQueryMode, HeldExpiry, Lane, Lease, Nonce, NonceMode, OutsideUse, RejectPolicy,
 };
+pub use self::registry::{Invalidation, Redis, Registry};
 pub use self::service::{
-    Cluster, Log, LogFormat, LogLevel, Node, NotHolder, Pooler, Redis, Retention, Server, Store,
+    Cluster, Log, LogFormat, LogLevel, Node, NotHolder, Pooler, Retention, Server, Store,
 };
 pub use self::transaction::{Confirmations, Finality, FinalityTag, Resubmit, Tx};
 
@@ -34,6 +36,8 @@ pub struct Config {
     pub retention: Retention,
     /// The shared memory of a cluster.
     pub redis: Redis,
+    /// The node registry.
+    pub registry: Registry,
     /// How nonces are handed out.
     pub nonce: Nonce,
     /// What holds for each lane.

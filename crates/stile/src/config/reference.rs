@@ -6,6 +6,7 @@
 mod lists;
 mod markdown;
 mod nonce;
+mod registry;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,8 @@ pub(super) const SECTIONS: &[&Section] = &[
     &service::LOG,
     &service::STORE,
     &service::RETENTION,
-    &service::REDIS,
+    &registry::REDIS,
+    &registry::REGISTRY,
     &nonce::NONCE,
     &nonce::LEASE,
     &nonce::CHAIN_QUERY,
@@ -63,7 +65,6 @@ pub(super) struct Key {
     pub(super) preset: Preset,
     /// What it does, in one or two sentences.
     text: &'static str,
-    effect: Effect,
 }
 
 /// What a key is without being set.
@@ -76,20 +77,9 @@ pub(super) enum Preset {
     Required,
 }
 
-/// From when on a key does something.
-enum Effect {
-    Now,
-    ClusterRelease,
-}
-
 impl Key {
     const fn new(name: &'static str, kind: Kind, preset: Preset, text: &'static str) -> Self {
-        Self { name, kind, preset, text, effect: Effect::Now }
-    }
-
-    /// Marks a key that only matters once nodes work together.
-    const fn with_cluster_release(self) -> Self {
-        Self { effect: Effect::ClusterRelease, ..self }
+        Self { name, kind, preset, text }
     }
 }
 

@@ -6,6 +6,7 @@ mod given;
 mod kept;
 mod kind;
 mod mask;
+mod range;
 mod secret;
 mod url;
 
@@ -14,5 +15,6 @@ pub use self::duration::{HumanDuration, NotADuration};
 pub(super) use self::given::Given;
 pub use self::kept::Kept;
 pub(super) use self::kind::Kind;
+pub use self::range::DurationRange;
 pub use self::secret::{NotASecretReference, SecretReference};
 pub use self::url::ConnectionUrl;

@@ -13,7 +13,7 @@ use stile_store::OpenOptions;
 
 use super::{Stile, StileError};
 use crate::cli::run;
-use crate::wiring::{Parts, default_open_options};
+use crate::wiring::{Parts, RegistryOptions, default_open_options};
 
 /// How a node is to run. Nothing happens before [`Self::start`], which first looks at all of it and
 /// names every problem there is.
@@ -27,6 +27,7 @@ pub struct StileBuilder {
     accounts: HashSet<Address>,
     listen: Option<SocketAddr>,
     cluster: ClusterOptions,
+    registry: RegistryOptions,
     problems: Vec<String>,
 }
 
@@ -41,6 +42,7 @@ impl StileBuilder {
             accounts: HashSet::new(),
             listen: None,
             cluster: ClusterOptions::default(),
+            registry: RegistryOptions::default(),
             problems: Vec::new(),
         }
     }
@@ -128,6 +130,13 @@ impl StileBuilder {
         self
     }
 
+    /// Shares a node registry on this Redis (`redis://…`) with the other nodes: they learn of each other
+    /// there. A Redis that does not answer is waited for, and everything else goes on without it.
+    pub fn redis(mut self, url: impl Into<String>) -> Self {
+        self.registry.redis_url = Some(url.into());
+        self
+    }
+
     /// Asks this source instead of endpoints about nonces.
     pub fn nonce_source(mut self, source: Arc<dyn NonceSource>) -> Self {
         self.source = Some(source);
@@ -168,16 +177,18 @@ impl StileBuilder {
             ..default_open_options(&self.store_url, true)
         };
         let chain = Arc::clone(&chains);
-        let managed = Managed { chains: chain, signers: self.signers, ..Managed::default() };
+        let mut managed = Managed { chains: chain, signers: self.signers, ..Managed::default() };
         if let Some(listen) = self.listen {
             let directory = Directory::new(lanes.iter().copied().chain(bare));
-            let (settings, cluster) = (self.settings, self.cluster);
-            let parts = Parts { settings, store, managed, directory, cluster };
+            let (settings, cluster, registry) = (self.settings, self.cluster, self.registry);
+            let parts = Parts { settings, store, managed, directory, cluster, registry };
             let served = run::start(parts, listen, true).await.map_err(StileError::of)?;
             return Ok(Stile { node: Arc::clone(&served.node), served: Some(served), lanes });
         }
         let store = stile_store::open(store)?;
         store.migrate().await?;
+        let registry = self.registry.open(&mut managed.calls).await;
+        managed.registry = Some(registry.map_err(|error| StileError::Other(error.into()))?);
         let source = self.source.unwrap_or(chains);
         let node = Node::start_managed(self.settings, store, source, managed).await?;
         Ok(Stile { node: Arc::new(node), served: None, lanes })

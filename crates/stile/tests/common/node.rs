@@ -20,6 +20,7 @@ pub(crate) struct NodeOptions {
     signers: Vec<String>,
     endpoints: Vec<String>,
     max_fee_gwei: Option<f64>,
+    max_concurrency: u32,
     further_chains: Vec<u64>,
     environment: Vec<(String, String)>,
     says_where: bool,
@@ -43,6 +44,7 @@ impl NodeOptions {
             signers: signers.iter().map(|signer| format!("address = \"{signer}\"")).collect(),
             endpoints: Vec::new(),
             max_fee_gwei: None,
+            max_concurrency: 0,
             further_chains: Vec::new(),
             environment: Vec::new(),
             says_where: true,
@@ -101,6 +103,24 @@ impl NodeOptions {
         self
     }
 
+    /// How many calls may be under way at each endpoint.
+    pub(crate) fn max_concurrency(mut self, calls: u32) -> Self {
+        self.max_concurrency = calls;
+        self
+    }
+
+    /// Leaves a key at its default.
+    pub(crate) fn remove(mut self, key: &str) -> Self {
+        self.keys.remove(key);
+        self
+    }
+
+    /// Without the signers so far.
+    pub(crate) fn without_signers(mut self) -> Self {
+        self.signers.clear();
+        self
+    }
+
     /// One more chain, which is not asked.
     pub(crate) fn another_chain(mut self, id: u64) -> Self {
         self.further_chains.push(id);
@@ -146,6 +166,10 @@ impl NodeOptions {
         writeln!(text, "[[chain]]\nid = {CHAIN}\nendpoints = {:?}", self.endpoints).expect("write");
         if let Some(gwei) = self.max_fee_gwei {
             writeln!(text, "max_fee_gwei = {gwei:?}").expect("write to a string");
+        }
+        if self.max_concurrency > 0 {
+            writeln!(text, "max_concurrency = {}", self.max_concurrency)
+                .expect("write to a string");
         }
         for id in &self.further_chains {
             writeln!(text, "[[chain]]\nid = {id}").expect("write to a string");

@@ -45,6 +45,27 @@ fn the_store() {
 }
 
 #[test]
+fn the_registry() {
+    assert_eq!(
+        complaints(
+            "[redis]\npassword = \"env:PASSWORD\"\n[registry]\nl2_ttl = \"4s\"\njob_ttl = \"2h\""
+        ),
+        [
+            "stile.toml:2: redis.password: only goes with redis.url",
+            "stile.toml:4: registry.l2_ttl: must not be below registry.l1_ttl (5s), not 4s",
+            "stile.toml:5: registry.capacity_ttl: must not be below registry.job_ttl (2h), not 1h",
+        ]
+    );
+    assert_eq!(
+        complaints("[registry]\nnegative_ttl = \"10s-1s\"\nkey_prefix = \"a b\""),
+        [
+            r#"stile.toml:2: registry.negative_ttl: must be two durations from 0s to 1h, such as "1s-10s", not "10s-1s""#,
+            r#"stile.toml:3: registry.key_prefix: must be 1 to 64 letters, digits, dots, underscores, dashes and colons, not "a b""#,
+        ]
+    );
+}
+
+#[test]
 fn forwarding_needs_a_way_back() {
     assert_eq!(
         complaints("[cluster]\nnot_holder = \"forward\""),

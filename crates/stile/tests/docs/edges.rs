@@ -7,16 +7,18 @@ use crate::{read, root};
 
 /// Every crate and the crates it may depend on: those before it, as far as they do not know each
 /// other. Whoever tests may use `testkit`.
-const EDGES: [(&str, &[&str]); 9] = [
+const EDGES: [(&str, &[&str]); 10] = [
     ("domain", &[]),
     ("store", &["domain"]),
     ("chain", &["domain"]),
+    // Knows nothing of Stile: other schedulers may use it as it is.
+    ("registry", &[]),
     // A chain of its own: what it answers is read by `chain`, as if it were anybody's.
     ("devchain", &[]),
-    ("engine", &["domain", "store", "chain"]),
-    ("server", &["domain", "store", "chain", "engine"]),
+    ("engine", &["domain", "store", "chain", "registry"]),
+    ("server", &["domain", "store", "chain", "registry", "engine"]),
     // `stile bench` measures on servers that testkit starts.
-    ("stile", &["domain", "store", "chain", "devchain", "engine", "server", "testkit"]),
+    ("stile", &["domain", "store", "chain", "registry", "devchain", "engine", "server", "testkit"]),
     ("testkit", &[]),
     // Knows none of those whose history it checks.
     ("chaos", &["testkit"]),
@@ -31,10 +33,11 @@ const TEST_EDGES: [(&str, &[&str]); 2] = [
 ];
 
 /// What connects to a database, and the crates that may.
-const DRIVERS: [(&str, &[&str]); 4] = [
+const DRIVERS: [(&str, &[&str]); 5] = [
     ("rusqlite", &["store"]),
     ("deadpool-postgres", &["store"]),
     ("refinery", &["store"]),
+    ("redis", &["registry"]),
     // testkit asks the servers it starts whether they are up; chaos reads what nodes have written.
     ("tokio-postgres", &["store", "testkit", "chaos"]),
 ];

@@ -15,7 +15,8 @@ async fn a_node_is_live_without_its_database_and_ready_only_with_it() {
     let node = NodeOptions::postgres("a", &postgres.database().await, &signers(1)).start().await;
     let ok = json!({ "status": "ok" });
     assert_eq!(node.get("/health/live").await.ok(), ok);
-    assert_eq!(node.get("/health/ready").await.ok(), ok);
+    let ready = json!({ "status": "ok", "registry": "normal" });
+    assert_eq!(node.get("/health/ready").await.ok(), ready);
     let hold = node.allocate(&signers(1)[0]).await.ok();
 
     postgres.stop_immediate().await;
@@ -63,7 +64,7 @@ async fn metrics_are_prometheus_text_with_every_metric_and_few_addresses() {
     let solo = Solo::start_with(&[], |options| {
         let options = options.key_in_environment("STILE_TEST_KEY", Anvil::key(0));
         let options = options.endpoint(anvil.url()).set("retention.holds", "1s");
-        let options = options.set("nonce.state_timeout", "1s");
+        let options = options.set("nonce.state_timeout", "1s").max_concurrency(50);
         options.set_literal("confirmations.required", "0")
     })
     .await;
@@ -131,7 +132,7 @@ const OF_SIGNERS: [&str; 4] = [
 ];
 
 /// Every route there is; one that is added must be added here.
-const ROUTES: [(&str, &str); 30] = [
+const ROUTES: [(&str, &str); 42] = [
     ("post", "/api/v1/tx"),
     ("post", "/api/v1/tx/batch"),
     ("get", "/api/v1/tx"),
@@ -147,6 +148,18 @@ const ROUTES: [(&str, &str); 30] = [
     ("post", "/api/v1/nonces/{signer}/allocate"),
     ("post", "/api/v1/nonces/{signer}/{nonce}/recyclable"),
     ("post", "/api/v1/nonces/{signer}/{nonce}/used"),
+    ("post", "/api/v1/dispatch"),
+    ("post", "/api/v1/jobs/{id}/complete"),
+    ("get", "/api/v1/nodes"),
+    ("get", "/api/v1/nodes/connect"),
+    ("get", "/api/v1/nodes/{id}"),
+    ("put", "/api/v1/nodes/{id}"),
+    ("delete", "/api/v1/nodes/{id}"),
+    ("post", "/api/v1/nodes/{id}/heartbeat"),
+    ("get", "/api/v1/pools/{id}/members"),
+    ("get", "/api/v1/pools/{id}/select"),
+    ("get", "/api/v1/registry/config/{name}"),
+    ("put", "/api/v1/registry/config/{name}"),
     ("get", "/api/v1/route"),
     ("get", "/api/v1/signers"),
     ("get", "/api/v1/signers/{signer}"),

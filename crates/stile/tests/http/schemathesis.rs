@@ -25,8 +25,8 @@ const REQUEST_ID: &str = "first";
 const SETTINGS: &str = include_str!("schemathesis.toml");
 const HOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/schemathesis_hooks.py");
 
-/// It takes half a minute, most of it the tool's own work. A machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// It takes a minute or three, most of it the tool's own work. A machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(900);
 
 /// A transaction with a history, attempts and confirmations to ask for.
 async fn confirmed(node: &StileProcess) -> String {
@@ -41,6 +41,31 @@ async fn confirmed(node: &StileProcess) -> String {
     })
     .await;
     id
+}
+
+/// A job of a worker that takes more, and a configuration.
+async fn dispatched(node: &StileProcess) -> String {
+    // Its start is the latest there can be, so that the others that the tool makes up are refused as too
+    // early and not as unknown.
+    let worker = json!({
+        "incarnation": 9_000_000_000_000_000_u64,
+        "pools": ["speech"], "services": { "asr": ["zh"] }, "resources": { "maxConcurrency": 1000 },
+    });
+    let config = json!({ "value": { "beam": 5 }, "expectedVersion": 0 });
+    for (path, body) in [
+        ("/api/v1/nodes/worker", worker.clone()),
+        // The name that the document has as its example.
+        ("/api/v1/nodes/asr-1", worker.clone()),
+        ("/api/v1/nodes/spare", worker),
+        ("/api/v1/registry/config/models", config),
+    ] {
+        let answer = node.request("PUT", path).json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+    }
+    let job = json!({ "session": "first", "services": ["asr:zh"], "pool": "speech" });
+    let job = node.post("/api/v1/dispatch", job).await;
+    assert_eq!(job.status, 201, "{job:?}");
+    job.json()["jobId"].as_str().unwrap().to_owned()
 }
 
 /// A key that may do everything, and the id of one that nobody needs.
@@ -63,7 +88,7 @@ impl Keys {
 }
 
 /// Runs the tool to its end, against this node.
-async fn run(node: &StileProcess, tx_id: &str, keys: &Keys, directory: &Path) {
+async fn run(node: &StileProcess, tx_id: &str, job_id: &str, keys: &Keys, directory: &Path) {
     let settings = SETTINGS
         .replace("{hooks}", HOOKS)
         .replace("{signer}", SIGNER)
@@ -71,7 +96,8 @@ async fn run(node: &StileProcess, tx_id: &str, keys: &Keys, directory: &Path) {
         .replace("{txId}", tx_id)
         .replace("{requestId}", REQUEST_ID)
         .replace("{token}", &keys.token)
-        .replace("{keyId}", &keys.spare);
+        .replace("{keyId}", &keys.spare)
+        .replace("{jobId}", job_id);
     let file = directory.join("schemathesis.toml");
     std::fs::write(&file, settings).unwrap();
     let tool = Launch::new(programs::schemathesis())
@@ -97,11 +123,15 @@ async fn every_answer_is_as_the_openapi_document_says() {
         .endpoint(chain.url())
         .key_in_environment("TEST_KEY", KEY)
         .set_literal("confirmations.required", "1")
+        // Whatever registers stays for as long as the tool looks.
+        .set("registry.node_ttl", "1h")
+        .set("registry.job_ttl", "1h")
         .start()
         .await;
     let tx_id = confirmed(&node).await;
+    let job_id = dispatched(&node).await;
     let keys = Keys::make(&node).await;
-    run(&node, &tx_id, &keys, directory.path()).await;
+    run(&node, &tx_id, &job_id, &keys, directory.path()).await;
     // What went wrong in a batch or in the background is in no status that the tool sees.
     let log = node.process.stderr();
     assert!(!log.contains("panicked") && !log.contains(" ERROR "), "{log}");

@@ -13,6 +13,8 @@ use super::rows::{self, ClaimColumns, LaneColumns};
 use super::session::{Sessions, Transaction};
 use crate::{Advance, Claim, Refusal, StoreError};
 
+const FENCE: &str = include_str!("sql/fence.sql");
+
 /// An open transaction, and the lanes whose rows it has locked.
 pub(super) struct Fenced {
     transaction: Transaction,
@@ -82,9 +84,21 @@ pub(super) async fn fence(
 fn statement() -> &'static str {
     #[cfg(feature = "planted-bugs")]
     if crate::planted::Bug::UnfencedWrite.is_planted() {
-        return include_str!("sql/planted/unfenced.sql");
+        return unfenced();
     }
-    include_str!("sql/fence.sql")
+    FENCE
+}
+
+/// A planted bug: the fence without its look at incarnation and token. Made from the fence, so that
+/// it lacks nothing else.
+#[cfg(feature = "planted-bugs")]
+fn unfenced() -> &'static str {
+    const LOOK: &str = "AND l.owner_incarnation = k.incarnation AND l.fencing_token = k.token\n";
+    static UNFENCED: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        assert_eq!(FENCE.matches(LOOK).count(), 1, "the fence has changed");
+        FENCE.replace(LOOK, "\n")
+    });
+    &UNFENCED
 }
 
 /// Why a lane did not pass.

@@ -71,14 +71,14 @@ pub(super) async fn take_expired(
 ) -> Result<Vec<HeldLane>, StoreError> {
     let rows = sessions
         .write(
-            include_str!("sql/take_expired.sql"),
+            concat!(include_str!("sql/due_lanes.sql"), include_str!("sql/take_expired.sql")),
             &[
+                &i64::from(reorg_window),
+                &i64::from(limit),
                 &holder.node.0,
                 &holder.incarnation.0,
                 &holder.url,
                 &rows::seconds(lease),
-                &i64::from(limit),
-                &i64::from(reorg_window),
             ],
         )
         .await?;
@@ -90,9 +90,12 @@ pub(super) async fn expired_lanes(
     limit: u32,
     reorg_window: u32,
 ) -> Result<Vec<ExpiredLane>, StoreError> {
-    let (window, limit) = (i64::from(reorg_window), i64::from(limit));
-    let found =
-        sessions.read_often(include_str!("sql/expired_lanes.sql"), &[&window, &limit]).await?;
+    let found = sessions
+        .read_often(
+            concat!(include_str!("sql/due_lanes.sql"), include_str!("sql/expired_lanes.sql")),
+            &[&i64::from(reorg_window), &i64::from(limit)],
+        )
+        .await?;
     found
         .iter()
         .map(|row| {

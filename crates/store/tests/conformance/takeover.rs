@@ -232,16 +232,14 @@ async fn a_long_history_is_not_read_to_find_expired_lanes() {
     )
     .await;
     head_at(&*bench.store, 10 + u64::from(WINDOW)).await;
+    let due = include_str!("../../src/postgres/sql/due_lanes.sql").replace("$1", "128");
     let take = include_str!("../../src/postgres/sql/take_expired.sql")
-        .replace("$1", "'b'")
-        .replace("$2", "gen_random_uuid()")
-        .replace("$3", "NULL")
-        .replace("$4", "60")
-        .replace("$5", "10")
-        .replace("$6", "128");
-    let look = include_str!("../../src/postgres/sql/expired_lanes.sql")
-        .replace("$1", "128")
-        .replace("$2", "10");
+        .replace("$2", "10")
+        .replace("$3", "'b'")
+        .replace("$4", "gen_random_uuid()")
+        .replace("$5", "NULL")
+        .replace("$6", "60");
+    let look = include_str!("../../src/postgres/sql/expired_lanes.sql").replace("$2", "10");
     raw.execute("SET enable_seqscan = off").await;
     for analyzed in [false, true] {
         if analyzed {
@@ -249,7 +247,8 @@ async fn a_long_history_is_not_read_to_find_expired_lanes() {
         }
         // The look first: the other one takes the lane.
         for sql in [&look, &take] {
-            let plan = raw.rows(&format!("EXPLAIN (ANALYZE, TIMING off) {sql}")).await.concat();
+            let plan =
+                raw.rows(&format!("EXPLAIN (ANALYZE, TIMING off) {due}{sql}")).await.concat();
             let plan = plan.join("\n");
             for index in ["tx_waiting", "tx_open", "tx_done"] {
                 assert!(plan.contains(index), "{plan}");

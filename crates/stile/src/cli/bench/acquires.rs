@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::Failure;
 use super::nodes::{Accounts, Cluster, Mode, Signers, Wanted};
 use super::stores::{Databases, StoreKind};
 use super::table::{align, plain, thousands};
+use super::{Failure, show};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AcquiresArgs {
@@ -65,8 +65,7 @@ pub(super) async fn run(args: AcquiresArgs) -> Result<(), Failure> {
         return Err("--nodes, --lanes and --callers: give numbers from 1".into());
     }
     let modes = [Mode::Basic, Mode::WorkerQueue];
-    let bar = ProgressBar::new((modes.len() * args.calls) as u64)
-        .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})")?);
+    let bar = show::progress(modes.len() * args.calls)?;
     let accounts = Arc::new(Accounts::new(args.lanes)?);
     let databases = Databases::start(StoreKind::Postgres, args.store_url.as_deref()).await?;
     let server = databases.server().await?;
@@ -90,12 +89,7 @@ pub(super) async fn run(args: AcquiresArgs) -> Result<(), Failure> {
         report.acquires.push(line);
     }
     bar.finish_and_clear();
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!("{}", report.table());
-    }
-    Ok(())
+    show::print(&report, args.json, Report::table)
 }
 
 async fn measure(

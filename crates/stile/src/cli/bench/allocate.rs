@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use metrics_exporter_prometheus::PrometheusHandle;
 use stile_chain::Chains;
 use stile_domain::{Address, ChainId, Lane};
 use stile_engine::{Mode, Node, NonceComponent, Settings};
+use stile_registry::Registry;
 use stile_server::{App, Directory, Server};
 use stile_store::raw::{self, RawLimits};
 
-use super::Failure;
 use super::http::Connection;
 use super::load::{self, Caller, Got, Seen};
 use super::stores::{Databases, StoreKind};
 use super::table::{Line, Raw, Report};
+use super::{Failure, show};
 use crate::cli::run::recorder;
 use crate::wiring::default_open_options;
 
@@ -83,8 +83,7 @@ pub(super) async fn run(args: AllocateArgs) -> Result<(), Failure> {
     let prometheus = recorder()?;
     let each = Duration::from_secs(args.seconds.max(1));
     let figures = args.stores.len() * (1 + args.lanes.len() * args.modes.len() * args.calls.len());
-    let bar = ProgressBar::new(figures as u64)
-        .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);
+    let bar = show::progress(figures)?;
     let mut report = Report::default();
     for kind in args.stores.iter().copied() {
         bar.set_message(format!("{}: raw limits", kind.name()));
@@ -129,12 +128,7 @@ pub(super) async fn run(args: AllocateArgs) -> Result<(), Failure> {
         }
     }
     bar.finish_and_clear();
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!("{}", report.table());
-    }
-    Ok(())
+    show::print(&report, args.json, Report::table)
 }
 
 fn shown(kind: StoreKind, limits: &RawLimits) -> Raw {
@@ -214,6 +208,7 @@ async fn over_http(
         node: Arc::clone(node),
         directory: Directory::new(lanes.iter().copied()),
         prometheus: prometheus.clone(),
+        registry: Registry::in_process(stile_registry::Settings::default())?,
         cluster: stile_server::ClusterOptions::default(),
     };
     let server = Server::start(([127, 0, 0, 1], 0).into(), app).await?;

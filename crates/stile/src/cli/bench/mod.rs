@@ -7,6 +7,7 @@ mod failover;
 mod http;
 mod load;
 mod nodes;
+mod show;
 mod stores;
 mod table;
 mod tx;

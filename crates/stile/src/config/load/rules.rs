@@ -10,6 +10,7 @@ pub(super) fn check(config: &Config, layer: &mut Layer) {
     check_lease(config, &mut rules);
     check_store(config, &mut rules);
     check_cluster(config, &mut rules);
+    check_registry(config, &mut rules);
     check_confirmations(config, &mut rules);
     check_chains(config, &mut rules);
     check_signers(config, &mut rules);
@@ -77,6 +78,26 @@ fn check_cluster(config: &Config, rules: &mut Rules<'_>) {
         "\"forward\" needs cluster.advertise_url, by which the other nodes reach this one"
             .to_owned(),
     );
+}
+
+fn check_registry(config: &Config, rules: &mut Rules<'_>) {
+    rules.require(
+        config.redis.password.is_none() || config.redis.url.is_some(),
+        &["redis.password", "redis.url"],
+        "only goes with redis.url".to_owned(),
+    );
+    let registry = &config.registry;
+    for (longer, key, shorter, other) in [
+        (registry.l2_ttl, "registry.l2_ttl", registry.l1_ttl, "registry.l1_ttl"),
+        (registry.capacity_ttl, "registry.capacity_ttl", registry.job_ttl, "registry.job_ttl"),
+        (registry.tombstone_ttl, "registry.tombstone_ttl", registry.node_ttl, "registry.node_ttl"),
+    ] {
+        rules.require(
+            longer >= shorter,
+            &[key, other],
+            format!("must not be below {other} ({shorter}), not {longer}"),
+        );
+    }
 }
 
 /// Confirmations are counted in the window of blocks that is kept.

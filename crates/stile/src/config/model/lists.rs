@@ -18,6 +18,13 @@ pub struct Chain {
     /// The most that an attempt may offer for a unit of gas, in gwei.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_fee_gwei: Option<f64>,
+    /// How many calls may be under way at each endpoint, on all nodes together; 0 for no limit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_concurrency: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// One `[[signer]]`.

@@ -1,4 +1,4 @@
-//! The process itself and what it stands on: node, server, log, store, Redis, cluster.
+//! The process itself and what it stands on: node, server, log, store, cluster.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -130,15 +130,6 @@ pub struct Retention {
     pub finished: Kept,
     /// Holds that are over.
     pub holds: Kept,
-}
-
-/// `[redis]`: the shared memory of a cluster.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Redis {
-    /// Where Redis is. `None`: this node keeps to itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<ConnectionUrl>,
 }
 
 choice! {

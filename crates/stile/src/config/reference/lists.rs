@@ -31,6 +31,14 @@ pub(super) const CHAIN: Section = Section {
             "The most that any attempt may offer for a unit of gas, in gwei. Transactions whose \
              callers state a price or a `feeLimit` stay below that too.",
         ),
+        Key::new(
+            "max_concurrency",
+            Kind::Integer { min: 0, max: 10_000 },
+            Value("0"),
+            "How many calls may be under way at one time at each of these endpoints, from all nodes \
+             together where they share a Redis, else from this one; a batch is one call. 0 is no limit. See \
+             [registry](registry.md#calls-to-chain-endpoints).",
+        ),
     ],
 };
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Effect, Key, Preset, SECTIONS, Section};
+use super::{Key, Preset, SECTIONS, Section};
 
 const OPENING: &str = r#"# Configuration
 
@@ -60,12 +60,11 @@ fn push_section(page: &mut String, section: &Section) {
     for key in section.keys {
         let _ = writeln!(
             page,
-            "| `{}` | {} | {} | {}{} |",
+            "| `{}` | {} | {} | {} |",
             key.name,
             key.kind,
             default_of(key),
-            key.text,
-            effect_of(key)
+            key.text
         );
     }
 }
@@ -76,12 +75,5 @@ fn default_of(key: &Key) -> String {
         Preset::Value(value) => format!("`{value}`"),
         Preset::Unset(meaning) => meaning.to_owned(),
         Preset::Required => "must be set".to_owned(),
-    }
-}
-
-fn effect_of(key: &Key) -> &'static str {
-    match key.effect {
-        Effect::Now => "",
-        Effect::ClusterRelease => " Checked now; takes effect with the cluster release.",
     }
 }

@@ -7,7 +7,6 @@ use crate::config::{LogFormat, LogLevel, NotHolder, Pooler};
 
 const STORE_SCHEMES: &[&str] = &["sqlite", "postgres", "postgresql"];
 const POSTGRES_SCHEMES: &[&str] = &["postgres", "postgresql"];
-const REDIS_SCHEMES: &[&str] = &["redis", "rediss"];
 const HTTP_SCHEMES: &[&str] = &["http", "https"];
 
 pub(super) const NODE: Section = Section {
@@ -149,19 +148,6 @@ pub(super) const RETENTION: Section = Section {
              `nonce.chain_query.enabled` for the former.",
         ),
     ],
-};
-
-pub(super) const REDIS: Section = Section {
-    name: "redis",
-    is_list: false,
-    text: "The shared memory of a cluster. Optional.",
-    keys: &[Key::new(
-        "url",
-        Kind::Url(REDIS_SCHEMES),
-        Unset("no Redis: this node keeps to itself"),
-        "Where Redis is; `rediss://` for TLS.",
-    )
-    .with_cluster_release()],
 };
 
 pub(super) const CLUSTER: Section = Section {

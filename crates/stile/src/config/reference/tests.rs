@@ -15,6 +15,8 @@ fn sample(kind: Kind) -> Value {
         Kind::Integer { max, .. } => Value::Integer(max),
         Kind::Decimal { max, .. } => Value::Float(max),
         Kind::Duration { max, .. } | Kind::Kept { max, .. } => Value::from(max.to_string()),
+        Kind::Range { min, max } => Value::from(format!("{min}-{max}")),
+        Kind::KeyPrefix => Value::from("a-b:c"),
         Kind::Choice(names) => Value::from(names[names.len() - 1]),
         Kind::Listen => Value::from("[::1]:1"),
         Kind::NodeId => Value::from("stile-a"),
@@ -111,7 +113,8 @@ fn lists_have_the_keys_of_the_model() {
     let url = ConnectionUrl::from("http://host");
     let secret = || "env:STILE_KEY".parse().expect("a reference");
     let address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".to_owned();
-    let chain = Chain { id: 1, endpoints: vec![url.clone()], max_fee_gwei: Some(1.5) };
+    let chain =
+        Chain { id: 1, endpoints: vec![url.clone()], max_fee_gwei: Some(1.5), max_concurrency: 8 };
     let mut model: Vec<String> = flattened("chain", chain).into_keys().collect();
     for source in [
         SignerSource::Key { key: secret() },

@@ -7,7 +7,7 @@ use stile_domain::AddressError;
 use toml::Value;
 
 use super::url::check_url;
-use super::{Given, HumanDuration, Kept, NotASecretReference, SecretReference};
+use super::{DurationRange, Given, HumanDuration, Kept, NotASecretReference, SecretReference};
 
 /// What a key accepts. Its `Display` is the rule in words, both in messages ("must be …") and on
 /// the reference page.
@@ -23,6 +23,10 @@ pub(crate) enum Kind {
     Duration { min: HumanDuration, max: HumanDuration },
     /// For ever, or a duration between bounds, both included.
     Kept { min: HumanDuration, max: HumanDuration },
+    /// A shortest and a longest duration, both between these.
+    Range { min: HumanDuration, max: HumanDuration },
+    /// What keys in Redis begin with.
+    KeyPrefix,
     /// One of these names.
     Choice(&'static [&'static str]),
     /// An address of this machine to listen on.
@@ -63,6 +67,16 @@ impl Kind {
                     Kept::For(duration) => (min..=max).contains(duration),
                 };
                 kept.filter(fits).map(|kept| Value::from(kept.to_string()))
+            }
+            Self::Range { min, max } => {
+                let range = given.text().and_then(|text| text.parse::<DurationRange>().ok());
+                let fits = |it: &DurationRange| min <= it.shortest && it.longest <= max;
+                range.filter(fits).map(|range| Value::from(range.to_string()))
+            }
+            Self::KeyPrefix => {
+                let fits = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
+                let text = given.text().filter(|text| (1..=64).contains(&text.len()));
+                text.filter(|text| text.chars().all(fits)).map(Value::from)
             }
             Self::Choice(names) => {
                 given.text().filter(|text| names.contains(text)).map(Value::from)
@@ -158,6 +172,12 @@ impl fmt::Display for Kind {
             Self::Duration { min, max } => write!(formatter, "a duration from {min} to {max}"),
             Self::Kept { min, max } => {
                 write!(formatter, r#""forever" or a duration from {min} to {max}"#)
+            }
+            Self::Range { min, max } => {
+                write!(formatter, r#"two durations from {min} to {max}, such as "1s-10s""#)
+            }
+            Self::KeyPrefix => {
+                formatter.write_str("1 to 64 letters, digits, dots, underscores, dashes and colons")
             }
             Self::Choice(names) => {
                 let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();

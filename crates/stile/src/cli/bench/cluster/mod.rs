@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use stile_store::raw;
 
 use self::report::{Raw, Report, Row};
-use super::Failure;
 use super::load;
 use super::nodes::{Accounts, Cluster, Mode, Sender, Signers, Wanted, Way, lanes_by_node};
 use super::stores::{Databases, StoreKind};
+use super::{Failure, show};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ClusterArgs {
@@ -51,12 +51,7 @@ pub(super) async fn run(args: ClusterArgs) -> Result<(), Failure> {
     let bench = Bench::new(args)?;
     let report = bench.run().await?;
     bench.bar.finish_and_clear();
-    if bench.args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!("{}", report.tables());
-    }
-    Ok(())
+    show::print(&report, bench.args.json, Report::tables)
 }
 
 struct Bench {
@@ -69,8 +64,7 @@ struct Bench {
 impl Bench {
     fn new(args: ClusterArgs) -> Result<Self, Failure> {
         let rows: usize = args.nodes.iter().map(|nodes| ways(&args, *nodes).len()).sum();
-        let bar = ProgressBar::new(1 + rows as u64)
-            .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})")?);
+        let bar = show::progress(1 + rows)?;
         let accounts = Arc::new(Accounts::new(args.signers)?);
         Ok(Self { each: Duration::from_secs(args.seconds.max(1)), args, accounts, bar })
     }

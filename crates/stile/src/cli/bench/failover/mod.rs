@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use self::report::Report;
 use self::trickle::Trickle;
-use super::Failure;
 use super::nodes::{Accounts, Cluster, Mode, Signers, Wanted, hand_over_once, lanes_by_node};
 use super::stores::{Databases, StoreKind};
+use super::{Failure, show};
 use crate::config::HumanDuration;
 
 /// What the first node is told if it is to hold every lane: it hands none of them over.
@@ -74,8 +74,7 @@ pub(super) async fn run(args: FailoverArgs) -> Result<(), Failure> {
                 .into(),
         );
     }
-    let bar = ProgressBar::new(args.kills as u64)
-        .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})")?);
+    let bar = show::progress(args.kills)?;
     bar.set_message("accounts");
     bar.tick();
     let accounts = Arc::new(Accounts::new(args.lanes)?);
@@ -98,12 +97,7 @@ pub(super) async fn run(args: FailoverArgs) -> Result<(), Failure> {
     let bench = Bench { args: &args, lease, bar: &bar };
     let report = Cluster::with(wanted, async |cluster| bench.kills(cluster).await).await?;
     bar.finish_and_clear();
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!("{}", report.tables());
-    }
-    Ok(())
+    show::print(&report, args.json, Report::tables)
 }
 
 struct Bench<'b> {

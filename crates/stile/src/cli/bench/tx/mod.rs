@@ -17,15 +17,15 @@ mod site;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use stile_store::raw;
 
 use self::chain::{Blocks, Chain};
 use self::figures::Figure;
 use self::report::{RawChain, RawStore, Report};
 use self::site::Site;
-use super::Failure;
 use super::stores::{Databases, StoreKind};
+use super::{Failure, show};
 
 /// Enough for everything a figure hands over to get its nonce at once.
 const OPEN_WINDOW: &str = "lane.max_in_flight = 1000000";
@@ -100,12 +100,7 @@ pub(super) async fn run(args: TxArgs) -> Result<(), Failure> {
     let bench = Bench::new(args)?;
     let report = bench.run().await?;
     bench.bar.finish_and_clear();
-    if bench.args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!("{}", report.tables());
-    }
-    Ok(())
+    show::print(&report, bench.args.json, Report::tables)
 }
 
 struct Bench {
@@ -126,8 +121,7 @@ impl Bench {
             + if args.land > 0 { args.signers.len() } else { 0 }
             + usize::from(args.in_flight > 0)
             + if args.history > 0 { args.callers.len() * args.calls.len() } else { 0 };
-        let bar = ProgressBar::new((args.stores.len() * each_store) as u64)
-            .with_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})")?);
+        let bar = show::progress(args.stores.len() * each_store)?;
         Ok(Self { each: Duration::from_secs(args.seconds.max(1)), args, bar })
     }
 
