@@ -152,6 +152,9 @@ async fn a_lane_that_was_handed_to_nobody_is_taken_back(bench: Bench) {
                FROM (SELECT clock_timestamp() + interval '10 s' AS at) t";
     bench.database.execute(sql).await;
     eventually("the lane to be handed over", async || {
+        let sql = "UPDATE node SET seen_at = clock_timestamp() + interval '10 s'
+                   WHERE node_id = 'b'";
+        bench.database.execute(sql).await;
         (holder(&bench, lane).await == "b").then_some(())
     })
     .await;

@@ -136,11 +136,12 @@ fn successor(open: &Open, receipt: &Receipt) -> Option<Successor> {
 pub(super) fn unmine(core: &Core, book: &mut Book, id: TxId) {
     let Some(open) = book.get_mut(id) else { return };
     let (lane, nonce) = (open.lane, open.nonce);
-    open.next_check = Instant::now() + core.settings.tx.stale_receipt;
-    let was =
-        open.block().map(|(number, hash)| json!({ "blockNumber": number, "blockHash": hash }));
     open.unverified = false;
     open.untold_fork = false;
+    // It is in no block: somebody has found that out already, and has it on the wire again.
+    let Some((number, hash)) = open.block() else { return };
+    open.next_check = Instant::now() + core.settings.tx.stale_receipt;
+    let was = json!({ "blockNumber": number, "blockHash": hash });
     metrics::new_fork();
     info!(txId = %id, signer = %lane.signer, chain = %lane.chain, nonce, "reorganised out of its block; sent again");
     let data = json!({ "newFork": true, "confirmations": [], "was": was });
