@@ -8,13 +8,14 @@ mod rules;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
 use self::entry::Entry;
 use super::{Backend, Found, Known, Removal, Reserve, Seen, Slot, Swap, Wrote};
+use crate::clock::{milliseconds, wall_ms};
 use crate::error::BackendError;
 use crate::{
     Capacity, Config, ConfigName, Heartbeat, JobId, Node, NodeId, PoolId, Registration, Settings,
@@ -37,14 +38,6 @@ struct State {
 
 /// How often what is over is looked for.
 const SWEEP_MS: u64 = 1_000;
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn now_ms() -> u64 {
-    milliseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
-}
 
 impl Local {
     pub(crate) fn new(settings: Settings) -> Self {
@@ -69,7 +62,7 @@ impl Backend for Local {
         registration: &Registration,
         _floor: Version,
     ) -> Result<Wrote, BackendError> {
-        Ok(self.register_at(now_ms(), registration))
+        Ok(self.register_at(wall_ms(), registration))
     }
 
     async fn heartbeat(
@@ -79,15 +72,15 @@ impl Backend for Local {
         _floor: Version,
         _known: Option<&Node>,
     ) -> Result<Wrote, BackendError> {
-        Ok(self.heartbeat_at(now_ms(), id, heartbeat))
+        Ok(self.heartbeat_at(wall_ms(), id, heartbeat))
     }
 
     async fn remove(&self, id: &NodeId, incarnation: Option<u64>) -> Result<Removal, BackendError> {
-        Ok(self.remove_at(now_ms(), id, incarnation))
+        Ok(self.remove_at(wall_ms(), id, incarnation))
     }
 
     async fn nodes(&self, ids: &[NodeId]) -> Result<Vec<Found>, BackendError> {
-        let now = now_ms();
+        let now = wall_ms();
         let state = self.state(now);
         let found = ids.iter().map(|id| match state.nodes.get(id) {
             None => Found::Absent,
@@ -105,7 +98,7 @@ impl Backend for Local {
         starts: &[(NodeId, u64)],
         _limit: Duration,
     ) -> Result<Vec<Seen>, BackendError> {
-        let now = now_ms();
+        let now = wall_ms();
         let state = self.state(now);
         let seen = starts.iter().map(|(id, incarnation)| match state.nodes.get(id) {
             None => Seen::Absent,
@@ -121,7 +114,7 @@ impl Backend for Local {
     }
 
     async fn members(&self, pool: Option<&PoolId>) -> Result<Vec<NodeId>, BackendError> {
-        let now = now_ms();
+        let now = wall_ms();
         let state = self.state(now);
         let live = state.nodes.values().filter_map(|entry| entry.live(now));
         let members = live.filter(|node| pool.is_none_or(|pool| node.pools.contains(pool)));
@@ -129,7 +122,7 @@ impl Backend for Local {
     }
 
     async fn capacity(&self, id: &NodeId) -> Result<Option<Capacity>, BackendError> {
-        let now = now_ms();
+        let now = wall_ms();
         let state = self.state(now);
         let live = state.nodes.get(id).filter(|entry| entry.live(now).is_some());
         Ok(live.map(|entry| entry.capacity(now)))
@@ -141,11 +134,11 @@ impl Backend for Local {
         slot: Slot,
         _known: Known,
     ) -> Result<Reserve, BackendError> {
-        Ok(self.reserve_at(now_ms(), job, slot))
+        Ok(self.reserve_at(wall_ms(), job, slot))
     }
 
     async fn confirm(&self, job: &JobId) -> Result<Option<u64>, BackendError> {
-        let now = now_ms();
+        let now = wall_ms();
         let mut state = self.state(now);
         let Some(entry) = state.nodes.get_mut(job.node()) else {
             return Ok(None);
@@ -160,7 +153,7 @@ impl Backend for Local {
     }
 
     async fn release(&self, job: &JobId) -> Result<bool, BackendError> {
-        let now = now_ms();
+        let now = wall_ms();
         let mut state = self.state(now);
         let Some(entry) = state.nodes.get_mut(job.node()) else {
             return Ok(false);
@@ -177,7 +170,7 @@ impl Backend for Local {
         pool: Option<&PoolId>,
         anew: bool,
     ) -> Result<Option<PoolId>, BackendError> {
-        let now = now_ms();
+        let now = wall_ms();
         let until = now + milliseconds(self.settings.session_ttl);
         let mut state = self.state(now);
         let has = state.sessions.get_mut(session).filter(|(_, until)| !anew && *until > now);
@@ -192,7 +185,7 @@ impl Backend for Local {
     }
 
     async fn config(&self, name: &ConfigName) -> Result<Option<Config>, BackendError> {
-        Ok(self.state(now_ms()).configs.get(name).cloned())
+        Ok(self.state(wall_ms()).configs.get(name).cloned())
     }
 
     async fn swap_config(
@@ -202,7 +195,7 @@ impl Backend for Local {
         value: &Value,
         _floor: u64,
     ) -> Result<Swap, BackendError> {
-        let now = now_ms();
+        let now = wall_ms();
         let mut state = self.state(now);
         let version = state.configs.get(name).map_or(0, |config| config.version);
         if version != expected {

@@ -121,6 +121,9 @@ impl Setup {
         assert_eq!(tx["outcome"], "success");
         let history = self.node.history(id(&tx)).await;
         assert_eq!(history.last().unwrap()["kind"], "CONFIRMED", "{history:#?}");
+        let mut reorged = history.iter().filter(|event| event["kind"] == "REORGED");
+        let names_its_block = reorged.all(|event| event["data"]["was"]["blockHash"].is_string());
+        assert!(names_its_block, "out of a block, or not at all: {history:#?}");
         assert_eq!(self.node.attempts(id(&tx)).await.len(), 1, "nothing was signed again");
         tx
     }

@@ -1,8 +1,9 @@
 //! What the scripts decide on Redis, decided here.
 
+use super::Local;
 use super::entry::Entry;
-use super::{Local, milliseconds};
 use crate::backend::{Removal, Reserve, Slot, Wrote};
+use crate::clock::milliseconds;
 use crate::{Heartbeat, JobId, Node, NodeId, Registration, Version};
 
 impl Local {

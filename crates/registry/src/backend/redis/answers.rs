@@ -44,15 +44,16 @@ pub(super) fn wrote(
     Ok(Wrote::Done(Box::new(Record { node, remaining: node_ttl, capacity, tick })))
 }
 
-/// Running, reserved and tick of a capacity; nothing is there before the first job.
+/// Running, reserved and tick of a capacity; nothing is there before the first job. How many slots
+/// there are is in the node's hash.
 pub(super) type Slots = [Option<u64>; 3];
 
 /// What is read of a node, beside its life: version, hash and capacity.
 pub(super) type Read = (Option<String>, Fields, Slots);
 
-pub(super) fn slots([running, reserved, tick]: Slots, max: u32) -> (Capacity, u64) {
+pub(super) fn slots([running, reserved, tick]: Slots) -> (Capacity, u64) {
     let count = |field: Option<u64>| u32::try_from(field.unwrap_or_default()).unwrap_or(u32::MAX);
-    let capacity = Capacity { max, running: count(running), reserved: count(reserved) };
+    let capacity = Capacity { max: 0, running: count(running), reserved: count(reserved) };
     (capacity, tick.unwrap_or_default())
 }
 
@@ -71,7 +72,7 @@ pub(super) fn found(
     let Some(life) = record::life(alive)?.filter(|_| !fields.is_empty()) else {
         return Ok(Found::Expired(version));
     };
-    let (capacity, tick) = slots(*taken, 0);
+    let (capacity, tick) = slots(*taken);
     let node = Arc::new(record::node(id, version, &life, capacity.running, fields)?);
     let capacity = Capacity { max: node.resources.max_concurrency, ..capacity };
     Ok(Found::Live(Box::new(Record { node, remaining: life.remaining, capacity, tick })))
@@ -88,7 +89,7 @@ pub(super) fn seen(
     Ok(match record::version(version)? {
         (version, true) => Seen::Removed(version),
         (version, false) => {
-            let (capacity, tick) = slots(taken, 0);
+            let (capacity, tick) = slots(taken);
             Seen::At { version, life: record::life(alive)?, capacity, tick }
         }
     })

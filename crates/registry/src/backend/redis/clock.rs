@@ -5,15 +5,15 @@
 //! life or slot depends on it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::clock::wall_ms;
 
 /// By how many milliseconds it is ahead of this machine's.
 #[derive(Debug, Default)]
 pub(super) struct ServerClock(AtomicI64);
 
 fn own_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(wall_ms()).unwrap_or(i64::MAX)
 }
 
 impl ServerClock {

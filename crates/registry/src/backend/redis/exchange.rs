@@ -5,11 +5,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use redis::{Cmd, ErrorKind, Pipeline, RedisResult, ServerErrorKind, ToRedisArgs};
 
+use super::Redis;
 use super::link::Wire;
 use super::record::Pairs;
 use super::scripts::Script;
-use super::{Redis, milliseconds};
 use crate::NodeId;
+use crate::clock::milliseconds;
 use crate::error::BackendError;
 
 /// A call of a script: written once, as it goes over the wire.

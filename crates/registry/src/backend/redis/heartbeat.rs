@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::link::Wire;
-use super::{Redis, answers, milliseconds, record, scripts};
+use super::{Redis, answers, record, scripts};
 use crate::backend::Wrote;
+use crate::clock::milliseconds;
 use crate::error::BackendError;
 use crate::report::Usage;
 use crate::{Heartbeat, Node, NodeId, Version};

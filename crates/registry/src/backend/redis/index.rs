@@ -16,8 +16,9 @@ use tokio::time::Instant;
 use super::answers::{Slots, slots};
 use super::keys::Keys;
 use super::link::{Link, Wire};
-use super::{Redis, SLOTS, milliseconds};
+use super::{Redis, SLOTS};
 use crate::backend::Backend;
+use crate::clock::milliseconds;
 use crate::error::BackendError;
 use crate::registry::Inner;
 use crate::{Node, NodeId, PoolId, Settings};
@@ -178,7 +179,7 @@ impl Redis {
         };
         let read: Vec<(Slots,)> = self.of_each(ids, limit, ask).await?;
         let looks = ids.iter().zip(read).map(async |(id, (said,))| {
-            let (mut capacity, tick) = slots(said, 0);
+            let (mut capacity, tick) = slots(said);
             if capacity.used() > 0 {
                 capacity = self.capacity(id).await?.unwrap_or(capacity);
             }

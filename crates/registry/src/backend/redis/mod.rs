@@ -26,6 +26,7 @@ use self::index::Heard;
 use self::keys::Keys;
 use self::link::{Link, Wire};
 use super::{Backend, Found, Known, Removal, Reserve, Seen, Slot, Swap, Wrote};
+use crate::clock::milliseconds;
 use crate::error::BackendError;
 use crate::registry::{ConnectError, Inner};
 use crate::report::Usage;
@@ -55,10 +56,6 @@ struct Behind {
 
 /// What is read of a capacity.
 const SLOTS: [&str; 3] = ["running", "reserved", "tick"];
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
 
 fn strange(what: &str) -> BackendError {
     BackendError::Failed(format!("Redis answered with something else than was asked for: {what}"))
