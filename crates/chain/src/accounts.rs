@@ -1,6 +1,7 @@
 //! What accounts have done and what they have.
 
 use alloy::primitives::{Address, U256};
+use futures::future::join_all;
 use serde_json::{Value, json};
 use stile_domain::{MAX_NONCE, Nonce};
 
@@ -32,18 +33,45 @@ impl From<BlockTag> for At {
 }
 
 impl ChainPool {
-    /// How many transactions an account has made.
+    /// How many transactions an account has made. What is mined is what a quorum of the endpoints
+    /// says: a lane's cursor moves by it, and never back.
     pub async fn transaction_count(
         &self,
         account: Address,
         at: BlockTag,
     ) -> Result<Nonce, ChainError> {
+        if at == BlockTag::Latest && self.endpoints.len() > 1 {
+            return self.agreed_count(account).await;
+        }
         let call = count_call(account, at.into());
         self.first_answer(|endpoint| {
             let call = &call;
             async move { read_count(one(&endpoint, call).await) }
         })
         .await
+    }
+
+    /// The highest count that a quorum of the endpoints has reached.
+    async fn agreed_count(&self, account: Address) -> Result<Nonce, ChainError> {
+        let call = count_call(account, At::Latest);
+        let endpoints = self.usable().await?;
+        let asked = endpoints.iter().map(|endpoint| one(endpoint, &call));
+        let (mut counts, mut said) = (Vec::new(), Vec::new());
+        for (endpoint, answer) in endpoints.iter().zip(join_all(asked).await) {
+            match read_count(answer) {
+                Ok(count) => counts.push(count),
+                Err(error) => {
+                    endpoint.note(&error);
+                    said.push(endpoint.complaint(error));
+                }
+            }
+        }
+        let required = self.quorum.required();
+        if counts.len() < required {
+            said.push(format!("{} endpoints answered, and {required} have to agree", counts.len()));
+            return Err(ChainError::Unreachable { chain: self.chain(), said });
+        }
+        self.quorum.reached(&counts).ok_or_else(|| self.unreachable())
     }
 
     /// How many transactions each of the accounts has made, in the same order. All of it is told by

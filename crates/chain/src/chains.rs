@@ -50,6 +50,16 @@ impl Chains {
         chains: impl IntoIterator<Item = (ChainId, Vec<String>)>,
         options: PoolOptions,
     ) -> Result<Self, EndpointError> {
+        Self::with_quorums(chains, &BTreeMap::new(), options)
+    }
+
+    /// The same, with the number of endpoints that have to agree for the chains that have one of
+    /// their own. Fails where that is more than there are endpoints.
+    pub fn with_quorums(
+        chains: impl IntoIterator<Item = (ChainId, Vec<String>)>,
+        quorums: &BTreeMap<ChainId, usize>,
+        options: PoolOptions,
+    ) -> Result<Self, EndpointError> {
         let mut urls_of: BTreeMap<ChainId, Vec<String>> = BTreeMap::new();
         for (chain, urls) in chains {
             urls_of.entry(chain).or_default().extend(urls);
@@ -57,7 +67,8 @@ impl Chains {
         let mut pools = BTreeMap::new();
         for (chain, urls) in urls_of {
             if !urls.is_empty() {
-                pools.insert(chain, Arc::new(ChainPool::new(chain, &urls, options)?));
+                let quorum = quorums.get(&chain).copied();
+                pools.insert(chain, ChainPool::new(chain, &urls, quorum, options)?);
             }
         }
         Ok(Self { pools })

@@ -1,5 +1,7 @@
 //! What chain nodes mean by what they say. The only place that reads error texts.
 
+use std::time::Duration;
+
 use alloy::primitives::Bytes;
 use alloy::sol_types::decode_revert_reason;
 use serde::Serialize;
@@ -27,6 +29,11 @@ pub enum SendClass {
     InsufficientFunds,
     /// It will never be taken as it is.
     Rejected,
+    /// An error about the transaction, in words that nobody has used before. To bytes that nobody
+    /// has taken it is a no; to bytes that somebody may have, it means nothing.
+    Unrecognised,
+    /// The endpoint takes no transactions, whatever they are.
+    ReadOnly,
     /// No answer, or none about the transaction: sending again may work.
     Transient,
 }
@@ -43,6 +50,8 @@ impl SendClass {
             Self::ReplacementUnderpriced => "replacement-underpriced",
             Self::InsufficientFunds => "insufficient-funds",
             Self::Rejected => "rejected",
+            Self::Unrecognised => "unrecognised",
+            Self::ReadOnly => "read-only",
             Self::Transient => "transient",
         }
     }
@@ -57,7 +66,7 @@ impl SendClass {
     /// One endpoint that took or has the transaction is enough: nodes pass it on. Failing that, as
     /// long as one gave no answer it may yet take it. Failing that, the answer that says most
     /// counts: used-up nonces are facts of the chain, then what money can mend, then what time can
-    /// mend. Rejected is the verdict only if everybody rejects, since it gives the transaction up.
+    /// mend. Rejected is the verdict only if everybody rejects who takes transactions at all.
     pub fn of_all(classes: impl IntoIterator<Item = Self>) -> Self {
         classes.into_iter().min_by_key(|class| class.rank()).unwrap_or(Self::Transient)
     }
@@ -72,16 +81,31 @@ impl SendClass {
             Self::Underpriced => 5,
             Self::ReplacementUnderpriced => 6,
             Self::NonceTooHigh => 7,
-            Self::Rejected => 8,
+            Self::Unrecognised => 8,
+            Self::Rejected => 9,
+            Self::ReadOnly => 10,
         }
     }
 }
 
 /// What a sent transaction's error means.
 pub(crate) fn send_class(error: &CallError) -> SendClass {
-    let CallError::Said { code, message, data } = error else { return SendClass::Transient };
+    let (code, message, data) = match error {
+        CallError::Said { code, message, data } => (code, message, data),
+        CallError::Http(401 | 403 | 405) => return SendClass::ReadOnly,
+        _ => return SendClass::Transient,
+    };
+    if *code == METHOD_NOT_FOUND {
+        return SendClass::ReadOnly;
+    }
     let text = words(message, data.as_ref());
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    if says(&READ_ONLY)
+        || NOT_FOR_YOU.iter().any(|phrase| text.starts_with(phrase))
+        || (says(&METHOD) && says(&NOT_OFFERED))
+    {
+        return SendClass::ReadOnly;
+    }
     for (class, phrases) in PHRASES {
         if says(phrases) {
             return *class;
@@ -91,10 +115,71 @@ pub(crate) fn send_class(error: &CallError) -> SendClass {
         return class;
     }
     match code {
-        // An error about the transaction, in words nobody has used before.
-        -32000 | -32003 | -32010 | -32602 => SendClass::Rejected,
+        -32000 | -32003 | -32010 | -32602 => SendClass::Unrecognised,
         _ => SendClass::Transient,
     }
+}
+
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// What endpoints say that take no transactions from anybody.
+const READ_ONLY: [&str; 4] =
+    ["read-only", "read only mode", "readonly", "publishing transactions not supported"];
+
+/// The same, where an answer begins with it. In the middle it may be about a signature: Cosmos ends
+/// with it what it does not like about one.
+const NOT_FOR_YOU: [&str; 2] = ["unauthorized", "forbidden"];
+
+/// The same about the method, in two parts.
+const METHOD: [&str; 2] = ["method", "eth_sendrawtransaction"];
+const NOT_OFFERED: [&str; 9] = [
+    "not found",
+    "not supported",
+    "unsupported",
+    "does not exist",
+    "not available",
+    "not allowed",
+    "not whitelisted",
+    "not enabled",
+    "disabled",
+];
+
+/// Whether an endpoint says that it is asked too often, and if so when to come back, where it says
+/// that too.
+pub(crate) fn rate_limit(error: &CallError) -> Option<Option<Duration>> {
+    match error {
+        CallError::Limited(retry_after) => Some(*retry_after),
+        CallError::Said { code, message, data } => {
+            // Besu has this code for something else.
+            if send_class(error) != SendClass::Transient {
+                return None;
+            }
+            let text = words(message, data.as_ref());
+            let limited = matches!(code, -32005 | 429)
+                || TOO_OFTEN.iter().any(|phrase| text.contains(phrase));
+            limited.then(|| data.as_ref().and_then(retry_after))
+        }
+        _ => None,
+    }
+}
+
+const TOO_OFTEN: [&str; 5] =
+    ["rate limit", "ratelimit", "too many requests", "request count exceeded", "throttle"];
+
+/// When to come back, in an error's data: in seconds, as gateways put it there.
+pub(crate) fn retry_after(data: &Value) -> Option<Duration> {
+    let told = [
+        // No provider documents these for certain; one that uses none of them gets our own pauses.
+        data.pointer("/rate/backoff_seconds"),
+        data.get("backoff_seconds"),
+        data.get("retry_after"),
+        data.get("retryAfter"),
+        data.get("retry-after"),
+    ];
+    let seconds = told.into_iter().flatten().find_map(|told| {
+        told.as_f64().or_else(|| told.as_str()?.trim().trim_end_matches('s').parse().ok())
+    })?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// What nodes say, in lower case. The first row that fits decides, so the more particular rows
@@ -111,6 +196,8 @@ const PHRASES: &[(SendClass, &[&str])] = &[
             "known transaction",
             "existing txn with same hash",
             "existing tx with same hash",
+            "tx already exists in cache",
+            "tx already in mempool",
         ],
     ),
     (
@@ -125,7 +212,13 @@ const PHRASES: &[(SendClass, &[&str])] = &[
     ),
     (
         SendClass::NonceTooLow,
-        &["nonce too low", "nonce is too low", "oldnonce", "below sender account nonce"],
+        &[
+            "nonce too low",
+            "nonce is too low",
+            "oldnonce",
+            "below sender account nonce",
+            "nonce is lower than account nonce",
+        ],
     ),
     (
         SendClass::NonceTooHigh,
@@ -139,6 +232,7 @@ const PHRASES: &[(SendClass, &[&str])] = &[
             "gapped-nonce",
             "gapped nonce",
             "does not match sender account nonce",
+            "nonce is higher than account nonce",
         ],
     ),
     (
@@ -171,6 +265,7 @@ const PHRASES: &[(SendClass, &[&str])] = &[
             "below minimum: gas tip cap",
             "does not pay the minimum gas price",
             "cannot pay basefee",
+            "insufficient fee",
         ],
     ),
     (
@@ -189,8 +284,6 @@ const PHRASES: &[(SendClass, &[&str])] = &[
             "connection",
             "overloaded",
             "internal error",
-            "unauthorized",
-            "forbidden",
             "api key",
             "throttle",
             "header not found",
@@ -207,6 +300,14 @@ const PHRASES: &[(SendClass, &[&str])] = &[
             "in-flight transaction limit",
             "future transaction tries to replace pending",
             "already reserved",
+            "temporarily",
+            "deadline exceeded",
+            "to any of the forwarding targets",
+            "currently not accepting",
+            "same nonce is in progress",
+            "shutting down",
+            "queue full",
+            "filtered out",
         ],
     ),
     (
@@ -221,7 +322,12 @@ const PHRASES: &[(SendClass, &[&str])] = &[
             "oversized data",
             "initcode",
             "invalid sender",
+            "nonce has max value",
+            "rlp: ",
+            "typed transaction too short",
+            "transaction type not supported",
             "invalid signature",
+            "invalidtxsignature",
             "invalid chain id",
             "wrong chain id",
             "sender not an eoa",
@@ -232,18 +338,57 @@ const PHRASES: &[(SendClass, &[&str])] = &[
             "fee cap exceeded",
             "max priority fee per gas higher than max fee per gas",
             "only replay-protected",
+            "out of gas",
+            "tx too large",
+            "sender is not eoa",
+            "sender is not on the whitelist",
+            "is not in the allow list",
+            "non-allow listed address",
+            "exceeds maximum per-transaction gas limit",
+            "transaction gas limit too high",
+            "insufficient gas for floor data",
+            "in black list",
         ],
     ),
 ];
 
-/// Ganache and EthereumJS name both nonces and leave the comparison to the reader.
+/// Ganache, EthereumJS and Cosmos name both nonces and leave the comparison to the reader. Where
+/// Cosmos names none, it is tried again: blocks tell if the nonce is used up.
 fn compare_nonces(text: &str) -> Option<SendClass> {
-    let (_, numbers) = text.split_once("correct nonce")?;
-    let mut numbers = numbers
-        .split(|c: char| !c.is_ascii_digit())
-        .filter_map(|digits| digits.parse::<u64>().ok());
-    let (account, transaction) = (numbers.next()?, numbers.next()?);
+    let (account, transaction) = if let Some((_, numbers)) = text.split_once("correct nonce") {
+        let mut numbers = numbers
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|digits| digits.parse::<u64>().ok());
+        (numbers.next()?, numbers.next()?)
+    } else if text.contains("invalid nonce") || text.contains("account sequence") {
+        match (number_after(text, "expected "), number_after(text, "got ")) {
+            (Some(expected), Some(got)) => (expected, got),
+            _ if text.contains("incorrect account sequence") => {
+                return Some(SendClass::NonceTooHigh);
+            }
+            _ => return None,
+        }
+    } else {
+        return None;
+    };
     Some(if transaction < account { SendClass::NonceTooLow } else { SendClass::NonceTooHigh })
+}
+
+fn number_after(text: &str, word: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(word)?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+/// Whether a node or a gateway says that it did not hear in time from whoever it passed a
+/// transaction on to, so that it may have arrived.
+pub(crate) fn may_have_been_passed_on(error: &CallError) -> bool {
+    let CallError::Said { message, data, .. } = error else { return false };
+    let text = words(message, data.as_ref());
+    send_class(error) == SendClass::Transient
+        && ["timeout", "timed out", "deadline exceeded", "upstream", "gateway", "connection"]
+            .iter()
+            .any(|phrase| text.contains(phrase))
 }
 
 /// Message and, where it has words, data: some nodes put the reason there.
@@ -354,10 +499,9 @@ mod tests {
     const STRANGE: &[(&str, SendClass, i64, &str)] = &[
         ("Nethermind", InsufficientFunds, -32000, "insufficient sender balance"),
         ("any", Transient, -32603, "Internal error"),
-        ("any", Transient, -32601, "Method not found"),
         ("any", Transient, 0, ""),
-        ("any", Rejected, -32000, "words that nobody has used before"),
-        ("any", Rejected, -32602, "invalid argument 0: json: cannot unmarshal"),
+        ("any", Unrecognised, -32000, "words that nobody has used before"),
+        ("any", Unrecognised, -32602, "invalid argument 0: json: cannot unmarshal"),
     ];
 
     #[test]
@@ -369,11 +513,62 @@ mod tests {
 
     #[test]
     fn no_answer_says_nothing_about_the_transaction() {
-        let timeout = CallError::Timeout(std::time::Duration::from_secs(3));
-        for error in [timeout, CallError::Unreachable, CallError::Http(502), CallError::Http(429)] {
+        let timeout = CallError::Timeout(std::time::Duration::from_secs(3).into());
+        for error in
+            [timeout, CallError::Unreachable, CallError::Http(502), CallError::Limited(None)]
+        {
             assert_eq!(send_class(&error), Transient);
             assert_eq!(refusal(&error), None);
         }
+    }
+
+    /// Fails if an endpoint that takes no transactions is taken for one that may yet take this one.
+    #[test]
+    fn hole_25_an_endpoint_that_takes_no_transactions_says_so_in_many_ways() {
+        for status in [401, 403, 405] {
+            assert_eq!(send_class(&CallError::Http(status)), ReadOnly);
+        }
+        for (code, message) in [
+            (-32601, "Method not found"),
+            (-32601, "the method eth_sendRawTransaction does not exist/is not available"),
+            (-32004, "Method not supported"),
+            (-32000, "Unsupported method: eth_sendRawTransaction"),
+            (-32000, "eth_sendRawTransaction is not allowed on this endpoint"),
+            (-32600, "method is not whitelisted"),
+            (-32000, "this node is read-only"),
+            // OffchainLabs/nitro: execution/gethexec/forwarder.go.
+            (-32000, "publishing transactions not supported by this endpoint"),
+            (-32000, "Forbidden"),
+        ] {
+            assert_eq!(send_class(&said(code, message)), ReadOnly, "{message}");
+        }
+        // The same numbers and words, about a transaction.
+        assert_eq!(
+            send_class(&said(-32004, "Upfront cost exceeds account balance")),
+            InsufficientFunds
+        );
+        assert_eq!(send_class(&said(-32000, "transaction type not supported")), Rejected);
+        let signature = "signature verification failed: unauthorized";
+        assert_eq!(send_class(&said(-32000, signature)), Unrecognised);
+    }
+
+    #[test]
+    fn hole_25_when_to_come_back_is_read_where_gateways_put_it() {
+        let seconds = |count| Some(Some(Duration::from_secs(count)));
+        for (code, message, data, expected) in [
+            (-32005, "limit", json!({ "rate": { "backoff_seconds": 30 } }), seconds(30)),
+            (429, "slow down", json!({ "retry_after": 7 }), seconds(7)),
+            (-32000, "Too Many Requests", json!({ "retryAfter": "12s" }), seconds(12)),
+            (-32000, "rate limit exceeded", json!({ "retry_after": -4 }), Some(None)),
+            (-32005, "limit", Value::Null, Some(None)),
+            (-32005, "Transaction gas limit exceeds block gas limit", Value::Null, None),
+            (-32000, "nonce too low", json!({ "retry_after": 7 }), None),
+        ] {
+            let error = CallError::Said { code, message: message.to_owned(), data: Some(data) };
+            assert_eq!(rate_limit(&error), expected, "{message}");
+        }
+        assert_eq!(rate_limit(&CallError::Limited(Some(Duration::from_secs(3)))), seconds(3));
+        assert_eq!(rate_limit(&CallError::Http(503)), None);
     }
 
     #[test]
@@ -387,7 +582,9 @@ mod tests {
             Underpriced,
             ReplacementUnderpriced,
             NonceTooHigh,
+            Unrecognised,
             Rejected,
+            ReadOnly,
         ];
         // Each one prevails over all that come after it, in whatever order they come.
         for (place, class) in all.iter().enumerate() {

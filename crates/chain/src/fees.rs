@@ -1,11 +1,15 @@
 //! What the chain asks for at the moment.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy::primitives::U256;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use serde::Deserialize;
 use serde_json::json;
 use stile_domain::FeeQuote;
+use tokio::time::timeout;
 
 use crate::blocks::{With, latest_call, quantity, read_block};
 use crate::calls::Method;
@@ -13,6 +17,9 @@ use crate::endpoint::Endpoint;
 use crate::pool::one;
 use crate::rpc::{Call, CallError, read_some};
 use crate::{ChainError, ChainPool, PoolOptions};
+
+/// How long the rest of the endpoints is waited for once a quorum has answered.
+const THE_REST: Duration = Duration::from_millis(300);
 
 /// The least that is paid on top of the base fee: nodes do not pass on transactions that offer
 /// nothing.
@@ -27,14 +34,49 @@ struct History {
 }
 
 impl ChainPool {
-    /// What the chain asks for at the moment: one call on a chain with a base fee that is not
-    /// idle.
+    /// What the chain asks for at the moment: one call to each endpoint, on a chain with a base fee
+    /// that is not idle. Money is spent by it, so no endpoint is believed alone where there are
+    /// others: it is the middle of what they say, and of two the lower.
     pub async fn fee_quote(&self) -> Result<FeeQuote, ChainError> {
         let PoolOptions { fee_blocks, fee_percentile, .. } = self.options();
         let history = json!([quantity(fee_blocks.max(1)), "latest", [fee_percentile]]);
         let history = Call::new(Method::FeeHistory, history);
-        self.first_answer(|endpoint| quote(endpoint, &history)).await
+        let endpoints = self.usable().await?;
+        let mut asked: FuturesUnordered<_> = endpoints
+            .iter()
+            .map(|endpoint| {
+                let history = &history;
+                async move { (endpoint, quote(Arc::clone(endpoint), history).await) }
+            })
+            .collect();
+        let (mut quotes, mut said) = (Vec::new(), Vec::new());
+        loop {
+            let is_enough = quotes.len() >= self.quorum.required();
+            let answer = match is_enough {
+                false => asked.next().await,
+                // The rest may say so too, and are not waited for.
+                true => timeout(THE_REST, asked.next()).await.ok().flatten(),
+            };
+            match answer {
+                Some((_, Ok(quote))) => quotes.push(quote),
+                Some((endpoint, Err(error))) => {
+                    endpoint.note(&error);
+                    said.push(endpoint.complaint(error));
+                }
+                None => break,
+            }
+        }
+        middle(quotes).ok_or(ChainError::Unreachable { chain: self.chain(), said })
     }
+}
+
+/// The quote in the middle, by what a transaction would offer; of an even number the lower one.
+fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuote> {
+    quotes.sort_by_key(|quote| match quote {
+        FeeQuote::Market { base_fee, priority_fee } => base_fee.saturating_add(*priority_fee),
+        FeeQuote::Legacy { gas_price } => *gas_price,
+    });
+    quotes.get(quotes.len().checked_sub(1)? / 2).copied()
 }
 
 async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, CallError> {
@@ -132,6 +174,23 @@ mod tests {
             assert_eq!(history(told).next_base_fee(), Ok(None));
         }
         assert_eq!(history(json!({ "reward": null })).usual_priority_fee(), Ok(None));
+    }
+
+    #[test]
+    fn hole_23_no_endpoint_alone_says_what_is_paid() {
+        let market = |tip| FeeQuote::Market { base_fee: 10, priority_fee: tip };
+        let cases: [(&[u128], Option<u128>); 6] = [
+            (&[], None),
+            (&[3], Some(3)),
+            (&[3, 5_000], Some(3)),
+            (&[5_000, 3, 4], Some(4)),
+            (&[1, 3, 4], Some(3)),
+            (&[5_000, 3, 3, 4], Some(3)),
+        ];
+        for (tips, expected) in cases {
+            let quotes = tips.iter().copied().map(market).collect();
+            assert_eq!(middle(quotes), expected.map(market), "{tips:?}");
+        }
     }
 
     #[test]

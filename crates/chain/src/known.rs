@@ -11,6 +11,27 @@ use crate::rpc::{Answer, Call, CallError, read};
 use crate::{ChainError, ChainPool};
 
 impl ChainPool {
+    /// Which transactions each endpoint knows, in its pool or on its chain, in the order of the
+    /// configuration. `None` for an endpoint that is not in use or did not say.
+    pub async fn known_by_each(&self, hashes: &[B256]) -> Vec<Option<Vec<bool>>> {
+        let limit = self.batch_limit();
+        // Endpoints that were set aside come back into use by being looked at, if that is due.
+        let looked = self.usable().await;
+        let asked = self.endpoints.iter().map(async |endpoint| {
+            if looked.is_err() || !endpoint.is_usable() {
+                return None;
+            }
+            match ask_each(endpoint, limit, hashes, known_call, read_known).await {
+                Ok(known) => Some(known),
+                Err(error) => {
+                    endpoint.note(&error);
+                    None
+                }
+            }
+        });
+        join_all(asked).await
+    }
+
     /// Which transactions any endpoint knows, in its pool or on its chain. An error only if none
     /// answered.
     pub async fn known(&self, hashes: &[B256]) -> Result<Vec<bool>, ChainError> {

@@ -11,6 +11,9 @@
 //! | `chains` | all configured chains |
 //! | `pool` | the endpoints of a chain |
 //! | `look` | how they are, and which one is followed |
+//! | `flight` | one look at a time, for all who wait |
+//! | `in_turn` | one endpoint after the other, without waiting for a slow one |
+//! | `judge` | which of them are in use, by how far each says it has come |
 //! | `view` | the chain as the followed endpoint sees it |
 //! | `endpoint` | one endpoint and what is known of it |
 //! | `target` | an endpoint's URL, and what of it may be shown |
@@ -20,9 +23,11 @@
 //! | `batches` | many questions of one kind |
 //! | `calls` | counting them |
 //! | `blocks`, `sighting`, `receipts` | what endpoints tell, checked |
+//! | `mined` | a mined transaction, with the bytes that were signed |
 //! | `accounts` | what accounts have done and have |
 //! | `fees`, `estimate`, `send`, `known` | what is asked around a transaction |
-//! | `votes` | what the endpoints say about a block |
+//! | `taking` | whether an endpoint takes transactions, and when it is asked next |
+//! | `votes` | what each endpoint says about a block |
 //! | `report` | what each of them says of an account, for whoever looks for what is wrong |
 //! | `classify` | what nodes mean by what they say: the only place that reads error texts |
 //! | `wordings` | what they do say, word for word |
@@ -46,9 +51,13 @@ mod classify;
 mod endpoint;
 mod estimate;
 mod fees;
+mod flight;
 mod hints;
+mod in_turn;
+mod judge;
 mod known;
 mod look;
+mod mined;
 mod nonces;
 mod places;
 mod pool;
@@ -58,6 +67,7 @@ mod rpc;
 mod send;
 mod sighting;
 mod signer;
+mod taking;
 mod target;
 mod view;
 mod votes;
@@ -71,16 +81,18 @@ pub use chains::{Chains, PoolOptions};
 pub use classify::SendClass;
 pub use endpoint::{EndpointPlaces, EndpointStatus};
 pub use estimate::EstimateError;
+pub use mined::MinedTx;
 pub use nonces::{BlockTag, ChainError, NonceSource};
 pub use places::Places;
 pub use pool::ChainPool;
 pub use receipts::ReceiptAnswer;
 pub use report::EndpointReport;
-pub use send::{EndpointSaid, SendAnswer};
+pub use send::{EndpointSaid, NotAsked, SendAnswer};
 pub use sighting::Sighting;
 pub use signer::{
     KeystoreError, LocalSigner, RemoteSigner, SignError, SignedTx, TxSigner, UnsignedTx,
 };
 pub use target::EndpointError;
 pub use view::View;
+pub use votes::Ballots;
 pub use wordings::WORDINGS;

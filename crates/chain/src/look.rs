@@ -12,15 +12,13 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use stile_domain::Header;
+use stile_domain::{Decision, Header};
 
-use crate::blocks::{With, latest_call, read_block};
+use crate::blocks::{With, at_call, latest_call, read_at, read_block};
 use crate::endpoint::{Endpoint, Extent, Look};
+use crate::judge::{TOLERATED_LAG, judge};
 use crate::pool::one;
 use crate::{ChainError, ChainPool, View};
-
-/// How many blocks behind the best an endpoint may be.
-const TOLERATED_LAG: u64 = 2;
 
 /// How many looks in a row an endpoint may be further behind: a block just made takes its time to
 /// reach everybody.
@@ -48,11 +46,19 @@ impl ChainPool {
     /// answers with the one that is followed and its newest block.
     ///
     /// The same endpoint is followed as long as it answers and is not more than two blocks behind
-    /// the best of the others. Endpoints that fail, stay behind or serve another chain are set
-    /// aside until they behave.
+    /// what a quorum has reached. Endpoints that fail, stay behind, claim a leap that nobody confirms
+    /// or serve another chain are set aside until they behave. Another one is followed only if it
+    /// has a block that is known, or a quorum agrees to what it has instead.
+    ///
+    /// There is one look at a time: whoever comes while one is under way gets what it finds.
     pub async fn view(&self) -> Result<View, ChainError> {
-        let mut probes = self.probes.lock().await;
-        self.look(&mut probes).await
+        let Some(pool) = self.shared() else { return Err(self.unreachable()) };
+        self.flights
+            .join(async move {
+                let mut probes = pool.probes.lock().await;
+                pool.look(&mut probes).await
+            })
+            .await
     }
 
     pub(crate) async fn look(&self, probes: &mut Probes) -> Result<View, ChainError> {
@@ -69,6 +75,10 @@ impl ChainPool {
                 Some(Ok(Look { header: Some(header), .. })) => Ok(*header),
                 _ => newest_header(endpoint).await,
             };
+            let header = match header {
+                Ok(header) if place != leader => self.linked(endpoint, header).await,
+                header => header,
+            };
             match header {
                 Ok(header) => {
                     if place != leader {
@@ -76,11 +86,11 @@ impl ChainPool {
                         tracing::info!(chain, endpoint, "another endpoint is followed");
                         self.leader.store(place, Ordering::Relaxed);
                     }
-                    return Ok(View::new(self, Arc::clone(endpoint), header));
+                    return Ok(View::new(self, place, Arc::clone(endpoint), header));
                 }
                 Err(why) => {
-                    endpoint.set_aside(why.clone());
-                    found[place] = Some(Err(why));
+                    endpoint.hold_back(why);
+                    found[place] = None;
                 }
             }
         }
@@ -88,17 +98,48 @@ impl ChainPool {
 
     /// Decides which endpoints are in use, by what was found.
     fn judge(&self, found: &[Option<Found>]) {
-        let heads = found.iter().flatten().flatten().map(|look| look.head);
-        let best = heads.max().unwrap_or_default();
-        for (endpoint, found) in self.endpoints.iter().zip(found) {
-            match found {
-                Some(Ok(look)) => {
-                    let is_behind = look.head.saturating_add(TOLERATED_LAG) < best;
-                    endpoint.seen_well(look.head, is_behind, TOLERATED_LOOKS);
+        let head = |found: &Option<Found>| Some(found.as_ref()?.as_ref().ok()?.head);
+        let heads: Vec<Option<u64>> = found.iter().map(head).collect();
+        let known = self.known_headers().tip().map(|tip| tip.height);
+        let judged = judge(self.quorum, known, &heads);
+        let is_alone = heads.iter().flatten().count() < 2;
+        for ((endpoint, found), judged) in self.endpoints.iter().zip(found).zip(judged) {
+            match (found, judged) {
+                (Some(Ok(look)), Some(judged)) => {
+                    endpoint.seen_well(look.head, judged, TOLERATED_LOOKS, is_alone);
                 }
-                Some(Err(why)) => endpoint.set_aside(why.clone()),
-                None => {}
+                (Some(Err(why)), _) => endpoint.set_aside(why.clone()),
+                _ => {}
             }
+        }
+    }
+
+    /// The header of an endpoint that was not followed before, if its chain has a block that is
+    /// known, or if a quorum agrees to what it has there instead.
+    async fn linked(&self, endpoint: &Endpoint, header: Header) -> Result<Header, String> {
+        let (height, hash) = {
+            let known = self.known_headers();
+            let Some(tip) = known.tip() else { return Ok(header) };
+            let height = tip.height.min(header.height);
+            match known.hash_at(height) {
+                Some(hash) if header.height == height && header.hash == hash => return Ok(header),
+                Some(hash) => (height, hash),
+                // It is behind everything that is known: there is nothing to compare.
+                None => return Ok(header),
+            }
+        };
+        let said = one(endpoint, &at_call(height, With::Hashes)).await;
+        let own = read_at(said, height).map_err(|error| error.to_string())?;
+        let Some(own) = own.map(|block| block.header.hash) else {
+            return Err(format!("does not show block {height}"));
+        };
+        if own == hash {
+            return Ok(header);
+        }
+        let said = self.ballots(&[height], false).await.hashes(height);
+        match self.quorum.decide(&own, &said) {
+            Decision::Agreed => Ok(header),
+            _ => Err(format!("has {own} as block {height}, where {hash} is known")),
         }
     }
 

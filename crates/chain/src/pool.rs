@@ -4,20 +4,26 @@
 //! follower does at every block and other callers do on demand when the last look is old.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use stile_domain::ChainId;
+use stile_domain::{ChainId, HeaderWindow, Quorum};
 use tokio::sync::Mutex;
 
 use crate::endpoint::Endpoint;
+use crate::flight::Flights;
 use crate::hints::Hints;
+use crate::in_turn::{Reply, in_turn};
 use crate::look::Probes;
 use crate::rpc::{Call, CallError};
 use crate::{ChainError, EndpointError, EndpointPlaces, EndpointStatus, PoolOptions};
 
-/// How long the findings of a look are good for callers who do not look themselves.
+/// How long the findings of a look are good for callers who do not look themselves: for this, or
+/// for as long as the next look may take, whichever is longer.
 const LOOK_LIFETIME: Duration = Duration::from_secs(5);
+
+/// How long nobody looks again on demand after a look that found no endpoint in use.
+const FAILURE_LIFETIME: Duration = Duration::from_secs(1);
 
 /// The endpoints of one chain.
 #[derive(Debug)]
@@ -25,20 +31,30 @@ pub struct ChainPool {
     chain: ChainId,
     options: PoolOptions,
     pub(crate) endpoints: Vec<Arc<Endpoint>>,
+    /// How many of them have to agree.
+    pub(crate) quorum: Quorum,
+    /// The canonical headers, as whoever follows the chain knows them.
+    known: std::sync::Mutex<HeaderWindow>,
     /// The endpoint that is followed.
     pub(crate) leader: AtomicUsize,
-    /// Looks at endpoints that are under way. Also makes looks take turns.
+    /// Looks at endpoints that are under way.
     pub(crate) probes: Mutex<Probes>,
+    /// The look at the chain that is under way, for all who wait for one.
+    pub(crate) flights: Flights,
     looked: std::sync::Mutex<Option<Instant>>,
     hints: Hints,
+    /// This pool, for a look that outlives whoever began it.
+    me: Weak<Self>,
 }
 
 impl ChainPool {
     pub(crate) fn new(
         chain: ChainId,
         urls: &[String],
+        quorum: Option<usize>,
         options: PoolOptions,
-    ) -> Result<Self, EndpointError> {
+    ) -> Result<Arc<Self>, EndpointError> {
+        let quorum = Quorum::of(urls.len(), quorum).map_err(EndpointError::quorum)?;
         let hints = Hints::new();
         let endpoint = |url: &String| {
             let endpoint = Endpoint::new(chain, url, options.answer_timeout, hints.announcer())?;
@@ -46,20 +62,34 @@ impl ChainPool {
         };
         let endpoints: Vec<_> = urls.iter().map(endpoint).collect::<Result<_, _>>()?;
         let probes = Probes::none(endpoints.len());
-        Ok(Self {
+        Ok(Arc::new_cyclic(|me| Self {
             chain,
             options,
             endpoints,
+            quorum,
+            known: std::sync::Mutex::default(),
             leader: AtomicUsize::new(0),
             probes: Mutex::new(probes),
+            flights: Flights::default(),
             looked: std::sync::Mutex::new(None),
             hints,
-        })
+            me: Weak::clone(me),
+        }))
     }
 
     /// The chain.
     pub fn chain(&self) -> ChainId {
         self.chain
+    }
+
+    /// What is known of the chain by now: an endpoint that was not followed before is held against
+    /// it.
+    pub fn set_known(&self, headers: HeaderWindow) {
+        *self.known_headers() = headers;
+    }
+
+    pub(crate) fn known_headers(&self) -> MutexGuard<'_, HeaderWindow> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns when an endpoint has announced a new head since this last returned, or when
@@ -92,14 +122,13 @@ impl ChainPool {
     }
 
     /// The endpoints in use, the followed one first. Looks again if the last look is old or found
-    /// none.
+    /// none; a look that found none a moment ago is believed.
     pub(crate) async fn usable(&self) -> Result<Vec<Arc<Endpoint>>, ChainError> {
         if !self.is_fresh() {
-            let mut probes = self.probes.lock().await;
-            // Somebody else may have looked in the meantime.
-            if !self.is_fresh() {
-                self.look(&mut probes).await?;
+            if let Some(error) = self.flights.failed_within(FAILURE_LIFETIME) {
+                return Err(error);
             }
+            self.view().await?;
         }
         let usable = self.usable_now();
         if usable.is_empty() { Err(self.unreachable()) } else { Ok(usable) }
@@ -112,7 +141,8 @@ impl ChainPool {
 
     fn is_fresh(&self) -> bool {
         let looked = *self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        looked.is_some_and(|looked| looked.elapsed() < LOOK_LIFETIME)
+        let next_look = self.options.poll_interval + self.options.answer_timeout * 2;
+        looked.is_some_and(|looked| looked.elapsed() < LOOK_LIFETIME.max(next_look))
             && self.endpoints.iter().any(|endpoint| endpoint.is_usable())
     }
 
@@ -132,7 +162,12 @@ impl ChainPool {
         ChainError::Unreachable { chain: self.chain, said: said.collect() }
     }
 
-    /// Asks the followed endpoint, and the others in turn if it fails.
+    /// This pool, for what must not borrow it. `None` only while it is being dropped.
+    pub(crate) fn shared(&self) -> Option<Arc<Self>> {
+        self.me.upgrade()
+    }
+
+    /// Asks the followed endpoint, and the others in turn if it fails or is slow.
     pub(crate) async fn first_answer<T, F>(
         &self,
         ask: impl Fn(Arc<Endpoint>) -> F,
@@ -140,17 +175,22 @@ impl ChainPool {
     where
         F: Future<Output = Result<T, CallError>>,
     {
-        let mut said = Vec::new();
-        for endpoint in self.usable().await? {
-            match ask(Arc::clone(&endpoint)).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => {
-                    endpoint.note(&error);
-                    said.push(endpoint.complaint(error));
+        let endpoints = self.usable().await?;
+        let ask = |endpoint: Arc<Endpoint>| {
+            let answer = ask(Arc::clone(&endpoint));
+            async move {
+                match answer.await {
+                    Ok(answer) => Reply::Decides(answer),
+                    Err(error) => {
+                        endpoint.note(&error);
+                        Reply::Next(endpoint.complaint(error))
+                    }
                 }
             }
-        }
-        Err(ChainError::Unreachable { chain: self.chain, said })
+        };
+        in_turn(endpoints, self.patience(), None, ask)
+            .await
+            .map_err(|said| ChainError::Unreachable { chain: self.chain, said })
     }
 }
 

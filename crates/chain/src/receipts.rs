@@ -89,16 +89,50 @@ struct Title {
 }
 
 impl ChainPool {
-    /// What is known of each transaction's receipt. Asks the endpoint that is followed, others
-    /// only if it fails: an endpoint that has not come as far knows of no receipt either, and one
-    /// that is on another fork knows of the wrong one.
+    /// What is known of each transaction's receipt. Asks the endpoint that is followed first, and the
+    /// others for what it does not have. One that is on another fork knows of the wrong one: whose
+    /// block counts is for the caller to find out.
     pub async fn receipts(&self, hashes: &[B256]) -> Result<Vec<ReceiptAnswer>, ChainError> {
         let mut answers = Vec::with_capacity(hashes.len());
         // One call of each batch asks for the head.
         for hashes in hashes.chunks(self.batch_limit().saturating_sub(1).max(1)) {
-            answers.extend(self.first_answer(|endpoint| receipts(endpoint, hashes)).await?);
+            answers.extend(self.receipts_of_anybody(hashes).await?);
         }
         Ok(answers)
+    }
+
+    /// What one endpoint does not have is asked of the next: it may lack its index, or hide it.
+    async fn receipts_of_anybody(&self, hashes: &[B256]) -> Result<Vec<ReceiptAnswer>, ChainError> {
+        let mut answers: Vec<Option<ReceiptAnswer>> = vec![None; hashes.len()];
+        let mut said = Vec::new();
+        for endpoint in self.usable().await? {
+            let missing = |place: &usize| !matches!(answers[*place], Some(ReceiptAnswer::Found(_)));
+            let places: Vec<usize> = (0..hashes.len()).filter(missing).collect();
+            if places.is_empty() {
+                break;
+            }
+            let wanted: Vec<B256> = places.iter().map(|place| hashes[*place]).collect();
+            match receipts(Arc::clone(&endpoint), &wanted).await {
+                Ok(found) => {
+                    for (place, found) in places.into_iter().zip(found) {
+                        answers[place] = Some(match (answers[place].take(), found) {
+                            // Only an endpoint that has come far enough says that there is none.
+                            (
+                                Some(ReceiptAnswer::NotFound { head: before }),
+                                ReceiptAnswer::NotFound { head },
+                            ) => ReceiptAnswer::NotFound { head: head.max(before) },
+                            (_, found) => found,
+                        });
+                    }
+                }
+                Err(error) => {
+                    endpoint.note(&error);
+                    said.push(endpoint.complaint(error));
+                }
+            }
+        }
+        let unreachable = || ChainError::Unreachable { chain: self.chain(), said };
+        answers.into_iter().collect::<Option<Vec<_>>>().ok_or_else(unreachable)
     }
 }
 

@@ -31,6 +31,11 @@ pub struct EndpointReport {
     pub pending: Option<Nonce>,
     /// Whether it knows the transaction that was asked for.
     pub knows: Option<bool>,
+    /// Why it takes no transactions, in its own words, if it is known to take none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<String>,
+    /// What it said lately that the other endpoints contradict.
+    pub contradiction: Option<String>,
 }
 
 impl ChainPool {
@@ -43,7 +48,9 @@ impl ChainPool {
         for (report, endpoint) in reports.iter_mut().zip(&self.endpoints) {
             let status = endpoint.status();
             report.usable = status.usable;
+            report.contradiction = status.contradiction;
             report.why = report.why.take().or(status.why);
+            report.read_only = status.read_only;
         }
         reports
     }
@@ -67,6 +74,8 @@ async fn report(endpoint: &Arc<Endpoint>, account: Address, hash: Option<B256>) 
         latest: None,
         pending: None,
         knows: None,
+        read_only: None,
+        contradiction: None,
     };
     // What a node of another chain says of the account is about another account.
     if let Err(why) = endpoint.verify(next()) {

@@ -1,6 +1,7 @@
-//! Sending signed transactions to every endpoint.
+//! Sending signed transactions: to one endpoint, or to all of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy::primitives::{B256, Bytes, keccak256};
 use futures::future::join_all;
@@ -12,6 +13,7 @@ use crate::calls::Method;
 use crate::classify::{self, SendClass};
 use crate::endpoint::Endpoint;
 use crate::rpc::{Answer, Call, CallError, read_some};
+use crate::taking::{Exchange, Turn};
 
 /// What became of one transaction that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,21 +33,106 @@ pub struct EndpointSaid {
     pub class: SendClass,
     /// In its own words, not more than 300 characters of them.
     pub text: String,
+    /// No answer came, and the endpoint may have the transaction all the same.
+    #[serde(skip)]
+    pub answer_lost: bool,
+}
+
+/// Why an endpoint was not asked to take transactions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotAsked {
+    /// It is set aside, for this reason.
+    NotInUse(String),
+    /// It takes none, in its own words.
+    ReadOnly(String),
+    /// It is given time, for as long as this.
+    Paused(Duration),
+}
+
+impl NotAsked {
+    /// What is told of it in the place of an answer.
+    fn text(&self) -> String {
+        match self {
+            Self::NotInUse(why) => why.clone(),
+            Self::ReadOnly(why) => format!("takes no transactions: {why}"),
+            Self::Paused(left) => {
+                format!("is not asked for {left:.1?}, after it failed or said so")
+            }
+        }
+    }
+
+    fn class(&self) -> SendClass {
+        match self {
+            Self::ReadOnly(_) => SendClass::ReadOnly,
+            Self::NotInUse(_) | Self::Paused(_) => SendClass::Transient,
+        }
+    }
 }
 
 impl ChainPool {
-    /// Sends signed transactions to every endpoint in use, in order, in batches. An endpoint gets
-    /// its next batch when it has answered the one before, so that it sees a lane's nonces rise.
-    /// As many answers as transactions, in the same order.
+    /// How many endpoints there are. Those who send call them by their places, from 0, in the order
+    /// of the configuration.
+    pub fn endpoint_count(&self) -> usize {
+        self.endpoints.len()
+    }
+
+    /// An endpoint's host and port.
+    pub fn endpoint_name(&self, place: usize) -> &str {
+        self.endpoints.get(place).map_or("", |endpoint| endpoint.shown())
+    }
+
+    /// Sends signed transactions to one endpoint, in order, in batches: it gets its next batch when
+    /// it has answered the one before, so that it sees a lane's nonces rise. As many answers as
+    /// transactions, in the same order. What it says of itself is remembered: whether it takes
+    /// transactions at all, and when it wants to be asked again.
+    pub async fn send_to(
+        &self,
+        place: usize,
+        raw: &[Bytes],
+    ) -> Result<Vec<EndpointSaid>, NotAsked> {
+        let Some(endpoint) = self.endpoints.get(place) else {
+            return Err(NotAsked::NotInUse("is not configured".to_owned()));
+        };
+        if self.usable().await.is_err() || !endpoint.is_usable() {
+            let why = endpoint.status().why.unwrap_or_else(|| "is not in use".to_owned());
+            return Err(NotAsked::NotInUse(why));
+        }
+        match endpoint.turn(self.is_read_only()) {
+            Turn::Ask => Ok(send(endpoint, raw, self.batch_limit()).await),
+            Turn::ReadOnly(why) => Err(NotAsked::ReadOnly(why)),
+            Turn::Wait { left, .. } => Err(NotAsked::Paused(left)),
+        }
+    }
+
+    /// Whether an endpoint is known to take no transactions.
+    pub fn takes_none(&self, place: usize) -> bool {
+        self.endpoints.get(place).is_some_and(|endpoint| endpoint.read_only().is_some())
+    }
+
+    /// Whether every endpoint in use is known to take no transactions.
+    pub fn is_read_only(&self) -> bool {
+        let mut in_use = self.endpoints.iter().filter(|endpoint| endpoint.is_usable());
+        in_use.all(|endpoint| endpoint.read_only().is_some())
+    }
+
+    /// Sends signed transactions to every endpoint that may be asked, and waits for all of them. As
+    /// many answers as transactions, in the same order.
     pub async fn send_raw(&self, raw: &[Bytes]) -> Vec<SendAnswer> {
         if raw.is_empty() {
             return Vec::new();
         }
-        let Ok(endpoints) = self.usable().await else { return vec![self.nobody(); raw.len()] };
-        let limit = self.batch_limit();
-        let sent = join_all(endpoints.iter().map(|endpoint| send(endpoint, raw, limit))).await;
+        let places = 0..self.endpoints.len();
+        let sent = join_all(places.map(|place| self.send_to(place, raw))).await;
+        if sent.iter().all(Result::is_err) {
+            let said = sent.iter().zip(&self.endpoints).filter_map(|(sent, endpoint)| {
+                let not_asked = sent.as_ref().err()?;
+                Some(EndpointSaid::instead(endpoint.shown(), not_asked))
+            });
+            let said: Vec<EndpointSaid> = said.collect();
+            return vec![SendAnswer { verdict: SendClass::Transient, said }; raw.len()];
+        }
         let mut said: Vec<Vec<EndpointSaid>> = raw.iter().map(|_| Vec::new()).collect();
-        for answers in sent {
+        for answers in sent.into_iter().flatten() {
             said.iter_mut().zip(answers).for_each(|(said, answer)| said.push(answer));
         }
         let answer = |said: Vec<EndpointSaid>| SendAnswer {
@@ -54,15 +141,17 @@ impl ChainPool {
         };
         said.into_iter().map(answer).collect()
     }
+}
 
-    /// No endpoint is in use: what is wrong with each of them.
-    fn nobody(&self) -> SendAnswer {
-        let said = self.endpoints().into_iter().map(|endpoint| EndpointSaid {
-            endpoint: endpoint.shown,
-            class: SendClass::Transient,
-            text: endpoint.why.unwrap_or_else(|| "is not in use".to_owned()),
-        });
-        SendAnswer { verdict: SendClass::Transient, said: said.collect() }
+impl EndpointSaid {
+    /// What is told of an endpoint that was not asked.
+    pub fn instead(endpoint: &str, not_asked: &NotAsked) -> Self {
+        Self {
+            endpoint: endpoint.to_owned(),
+            class: not_asked.class(),
+            text: not_asked.text(),
+            answer_lost: false,
+        }
     }
 }
 
@@ -72,19 +161,25 @@ async fn send(endpoint: &Arc<Endpoint>, raw: &[Bytes], limit: usize) -> Vec<Endp
         let call = |raw: &Bytes| Call::new(Method::SendRaw, json!([raw]));
         let calls: Vec<Call> = batch.iter().map(call).collect();
         let answers = endpoint.rpc.batch(&calls).await;
+        for exchange in exchanges(&answers) {
+            endpoint.note_sending(exchange);
+        }
         for (answer, raw) in answers.into_iter().zip(batch) {
             if let Err(error) = &answer {
                 endpoint.note(error);
             }
-            let (class, text) = judge(answer, keccak256(raw));
-            said.push(EndpointSaid { endpoint: endpoint.shown().to_owned(), class, text });
+            said.push(judge(endpoint.shown(), answer, keccak256(raw)));
         }
-        // Whoever has fallen silent gets no later nonces after missing earlier ones.
-        if !endpoint.is_usable() {
+        // Whoever has fallen silent, takes none or wants a rest gets no later nonces after missing
+        // earlier ones.
+        if !endpoint.is_usable()
+            || said.last().is_some_and(|last| last.class == SendClass::ReadOnly)
+        {
             said.resize_with(raw.len(), || EndpointSaid {
                 endpoint: endpoint.shown().to_owned(),
                 class: SendClass::Transient,
                 text: "was not asked after it stopped answering".to_owned(),
+                answer_lost: false,
             });
             break;
         }
@@ -92,11 +187,64 @@ async fn send(endpoint: &Arc<Endpoint>, raw: &[Bytes], limit: usize) -> Vec<Endp
     said
 }
 
-fn judge(answer: Answer, hash: B256) -> (SendClass, String) {
+/// What a batch shows of the endpoint itself.
+fn exchanges(answers: &[Answer]) -> Vec<Exchange> {
+    let each = answers.iter().map(|answer| match answer {
+        Ok(_) => Exchange::Heard,
+        Err(error) => exchange(error),
+    });
+    let each: Vec<Exchange> = each.collect();
+    let first = |wanted: fn(&Exchange) -> bool| each.iter().find(|one| wanted(one)).cloned();
+    // One word about a transaction is enough to know that it takes them. That it is asked too often
+    // may be true at the same time.
+    let heard = first(|one| *one == Exchange::Heard);
+    let limited = first(|one| matches!(one, Exchange::Limited(_)));
+    let takes_none = first(|one| matches!(one, Exchange::ReadOnly(_)));
+    let failed = first(|one| *one == Exchange::Failed);
+    match (heard, limited) {
+        (None, None) => takes_none.or(failed).into_iter().collect(),
+        (heard, limited) => heard.into_iter().chain(limited).collect(),
+    }
+}
+
+fn exchange(error: &CallError) -> Exchange {
+    if let Some(retry_after) = classify::rate_limit(error) {
+        return Exchange::Limited(retry_after);
+    }
+    match error {
+        CallError::Crowded(_) => Exchange::Nothing,
+        _ if classify::send_class(error) == SendClass::ReadOnly => {
+            Exchange::ReadOnly(error.to_string())
+        }
+        CallError::Said { .. } => Exchange::Heard,
+        _ => Exchange::Failed,
+    }
+}
+
+fn judge(endpoint: &str, answer: Answer, hash: B256) -> EndpointSaid {
+    let endpoint = endpoint.to_owned();
     let error = match read_some::<B256>(answer) {
-        Ok(told) if told == hash => return (SendClass::Accepted, "accepted".to_owned()),
+        Ok(told) if told == hash => {
+            let (class, text) = (SendClass::Accepted, "accepted".to_owned());
+            return EndpointSaid { endpoint, class, text, answer_lost: false };
+        }
         Ok(_) => CallError::Garbled("with the hash of another transaction"),
         Err(error) => error,
     };
-    (classify::send_class(&error), error.to_string().chars().take(300).collect())
+    EndpointSaid {
+        endpoint,
+        class: classify::send_class(&error),
+        text: error.to_string().chars().take(300).collect(),
+        answer_lost: may_have_arrived(&error),
+    }
+}
+
+/// Whether the endpoint may have taken the transaction although it did not say so.
+fn may_have_arrived(error: &CallError) -> bool {
+    match error {
+        CallError::Timeout(_) | CallError::Unreachable | CallError::Garbled(_) => true,
+        CallError::Http(status) => *status >= 500,
+        CallError::Said { .. } => classify::may_have_been_passed_on(error),
+        CallError::Crowded(_) | CallError::Limited(_) => false,
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use reqwest::Url;
+use stile_domain::QuorumError;
 
 /// An endpoint that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,6 +11,14 @@ use reqwest::Url;
 pub struct EndpointError {
     shown: String,
     why: &'static str,
+}
+
+impl EndpointError {
+    /// The endpoints are fewer than have to agree.
+    pub(crate) fn quorum(_: QuorumError) -> Self {
+        let why = "the quorum must be from 1 to the number of endpoints";
+        Self { shown: "list".to_owned(), why }
+    }
 }
 
 /// How an endpoint is spoken to.

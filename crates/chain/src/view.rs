@@ -7,14 +7,16 @@ use std::sync::atomic::Ordering;
 
 use alloy::primitives::{Address, B256};
 use serde_json::json;
-use stile_domain::{ChainId, Header, Heads, Nonce, Receipt};
+use stile_domain::{ChainId, Header, Nonce, Receipt};
 
 use crate::accounts::{At, count_call, read_count};
 use crate::batches::ask_each;
-use crate::blocks::{Block, With, at_call, hash_call, read_at, read_block, read_hash, tag_call};
+use crate::blocks::{Block, With, at_call, hash_call, read_at, read_hash};
 use crate::calls::Method;
 use crate::classify;
 use crate::endpoint::Endpoint;
+use crate::known::known_call;
+use crate::mined::{MinedTx, read_mined};
 use crate::pool::one;
 use crate::receipts::{read_receipts, receipts_by_hash};
 use crate::rpc::{Call, CallError};
@@ -22,20 +24,26 @@ use crate::{ChainError, ChainPool};
 
 /// How many whole blocks are asked for at once. A block of a busy chain can be megabytes long,
 /// and endpoints limit what they send in one answer.
-const WHOLE_BLOCKS: usize = 8;
+pub(crate) const WHOLE_BLOCKS: usize = 8;
 
 /// The chain as the followed endpoint sees it.
 #[derive(Debug, Clone)]
 pub struct View {
     chain: ChainId,
     batch_limit: usize,
+    place: usize,
     endpoint: Arc<Endpoint>,
     head: Header,
 }
 
 impl View {
-    pub(crate) fn new(pool: &ChainPool, endpoint: Arc<Endpoint>, head: Header) -> Self {
-        Self { chain: pool.chain(), batch_limit: pool.batch_limit(), endpoint, head }
+    pub(crate) fn new(
+        pool: &ChainPool,
+        place: usize,
+        endpoint: Arc<Endpoint>,
+        head: Header,
+    ) -> Self {
+        Self { chain: pool.chain(), batch_limit: pool.batch_limit(), place, endpoint, head }
     }
 
     /// The newest block's header. The block itself is asked for when it turns out to be new.
@@ -46,6 +54,11 @@ impl View {
     /// The endpoint's host and port.
     pub fn endpoint(&self) -> &str {
         self.endpoint.shown()
+    }
+
+    /// The endpoint's place in the configuration, from 0.
+    pub fn place(&self) -> usize {
+        self.place
     }
 
     /// The block at a height; `None` above the head.
@@ -87,6 +100,12 @@ impl View {
         self.tell(ask_each(&self.endpoint, self.batch_limit, heights, call, read).await)
     }
 
+    /// Transactions that are in blocks, in the order of their hashes, with the bytes that were signed;
+    /// `None` for one that the endpoint does not have in a block.
+    pub async fn mined(&self, hashes: &[B256]) -> Result<Vec<Option<MinedTx>>, ChainError> {
+        self.tell(ask_each(&self.endpoint, self.batch_limit, hashes, known_call, read_mined).await)
+    }
+
     /// The receipts of those of the transactions that are in this block, as far as the endpoint has
     /// them: a node may index a block a moment after it shows it. Asked for all at once where the
     /// endpoint offers that, else one by one in a batch.
@@ -110,23 +129,6 @@ impl View {
             receipt.block_hash == block.hash && receipt.block_number == block.height
         });
         Ok(receipts)
-    }
-
-    /// How far the chain has come. With `tags`, also which block it calls safe and finalized;
-    /// `None` where it does not say, or says something that cannot be.
-    pub async fn heads(&self, tags: bool) -> Heads {
-        let latest = self.head.height;
-        let mut heads = Heads { latest, safe: None, finalized: None };
-        if tags {
-            let calls = ["safe", "finalized"].map(|tag| tag_call(tag, With::Hashes));
-            let mut answers = self.endpoint.rpc.batch(&calls).await.into_iter().map(|answer| {
-                let block = read_block(answer).ok().flatten()?;
-                Some(block.header.height).filter(|height| *height <= latest)
-            });
-            heads.safe = answers.next().flatten();
-            heads.finalized = answers.next().flatten();
-        }
-        heads
     }
 
     /// `None` if the endpoint does not offer it, or is not done with a large block in time: one by

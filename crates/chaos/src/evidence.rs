@@ -1,6 +1,6 @@
 //! What a run leaves behind. All times are of one machine's clock, which the database shares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Microseconds since 1970.
 pub type Micros = i64;
@@ -38,6 +38,32 @@ pub struct Evidence {
     pub reorgs: Vec<Reorg>,
     /// Writes that nodes say were refused because their token was superseded.
     pub fenced_rejects: u64,
+    /// When the database went back to what it had been.
+    pub restores: Vec<Restore>,
+    /// Transactions as they were in the histories that were lost with that.
+    pub lost_txs: Vec<Tx>,
+    /// Attempts in the histories that were lost with that.
+    pub lost_attempts: Vec<Attempt>,
+    /// Hashes of blocks, and of transactions with receipts, that only liars know of.
+    pub made_up: BTreeSet<String>,
+    /// Transactions that a person has closed after a restore, as sent in the history that was lost.
+    pub closed: BTreeSet<String>,
+}
+
+/// A database that went back to what it had been.
+#[derive(Debug, Clone)]
+pub struct Restore {
+    /// What was committed before is in it.
+    pub kept_at: Micros,
+    /// It is in use again from then on. Whatever was answered in between is gone, or may be.
+    pub at: Micros,
+}
+
+impl Restore {
+    /// Whether something that took from the first to the last of these times may be gone.
+    fn may_have_lost(&self, first: Micros, last: Micros) -> bool {
+        first < self.at && last >= self.kept_at
+    }
 }
 
 /// One call of a client.
@@ -59,7 +85,7 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// Send a transfer of so many wei.
-    Send { signer: String, request_id: String, wei: u64 },
+    Send { signer: String, request_id: String, wei: u64, gas: Gas },
     /// Withdraw it.
     Cancel { tx_id: String },
     /// Offer more.
@@ -70,6 +96,19 @@ pub enum Ask {
     Used { signer: String, nonce: u64, hold_id: String, tx_hash: String },
     /// It was not, and will not be.
     Recyclable { signer: String, nonce: u64, hold_id: String },
+}
+
+/// What a client says about the gas of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gas {
+    /// As much as it needs.
+    Stated,
+    /// Nothing: it is to be estimated.
+    Estimated,
+    /// Nothing, and no endpoint ever answers to an estimate of it.
+    NeverEstimated,
+    /// More than a block has: no endpoint takes it.
+    TooMuch,
 }
 
 /// What a node said.
@@ -197,7 +236,7 @@ pub struct Attempt {
 impl Attempt {
     /// Whether it does what the transaction was asked to do.
     pub fn carries_payload(&self) -> bool {
-        self.kind == "SEND" || self.kind == "BUMP"
+        self.kind != "CANCEL" && self.kind != "GIVE_UP"
     }
 }
 
@@ -337,6 +376,30 @@ impl Evidence {
         self.chain
             .iter()
             .flat_map(|block| block.txs.iter().map(move |mined| Place { block, mined }))
+    }
+
+    /// Whether what was seen in the database at this time may be gone from it since.
+    pub fn is_lost(&self, at: Micros) -> bool {
+        self.restores.iter().any(|restore| restore.may_have_lost(at, at))
+    }
+
+    /// Whether what this call was told may be gone from the database since.
+    pub fn is_lost_call(&self, call: &Call) -> bool {
+        self.restores.iter().any(|restore| restore.may_have_lost(call.at, call.ended_at))
+    }
+
+    /// Every attempt there ever was, by its hash: those on record now, and those of lost histories.
+    /// Where one is in both, the older entry counts: what was found on the chain after a restore was
+    /// stored before it was sent all the same.
+    pub fn attempts_by_hash(&self) -> BTreeMap<&str, &Attempt> {
+        let mut all: BTreeMap<&str, &Attempt> = BTreeMap::new();
+        for attempt in self.attempts.iter().chain(&self.lost_attempts) {
+            let known = all.entry(&attempt.hash).or_insert(attempt);
+            if attempt.created_at < known.created_at {
+                *known = attempt;
+            }
+        }
+        all
     }
 
     /// The height of the newest canonical block.

@@ -1,7 +1,7 @@
 //! A cluster under faults, and what must hold of its history.
 //!
 //! ```text
-//!  seed ─→ schedule ─→ run: PostgreSQL, Redis ← proxies ← 3 × stile serve → proxies → anvil
+//!  seed ─→ schedule ─→ run: PostgreSQL, Redis ← proxies ← 3 × stile serve → 3 proxies each → anvil
 //!          (pure)            │  clients call, faults come and go, then all is left to settle
 //!                            ▼
 //!                         evidence: calls, store, chain, wire ─→ check ─→ violations, stories

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use chaos::run::{self, Options, Outcome};
+use chaos::schedule::{Kind, Kinds};
 use chaos::{Rule, Summary};
 use clap::{Parser, ValueEnum};
 use futures::FutureExt;
@@ -35,6 +36,14 @@ struct Arguments {
     /// Whether the nodes share a Redis; those of odd seeds do unless this says otherwise.
     #[arg(long, value_enum)]
     redis: Option<Choice>,
+    /// Whether commits get lost that were answered, with a backup or a standby that lags; those of every
+    /// third seed do unless this says otherwise.
+    #[arg(long, value_enum)]
+    restores: Option<Choice>,
+    /// Only these kinds of faults come, by their names; all unless given. Given several times, or with
+    /// commas in between.
+    #[arg(long, value_parser = kind, value_delimiter = ',')]
+    faults: Vec<Kind>,
     /// Keeps the nodes' logs in this directory, in one of its own for each seed.
     #[arg(long)]
     logs: Option<PathBuf>,
@@ -69,6 +78,10 @@ impl Arguments {
         options.nodes = self.nodes;
         options.senders = self.senders;
         options.redis = self.redis.map_or(options.redis, |choice| choice == Choice::Yes);
+        options.restores = self.restores.map_or(options.restores, |choice| choice == Choice::Yes);
+        if !self.faults.is_empty() {
+            options.kinds = Kinds::of(&self.faults);
+        }
         options.logs = self.logs.as_ref().map(|logs| logs.join(format!("seed-{seed}")));
         let planted = self.planted.iter().map(|bug| ("STILE_PLANTED_BUG".to_owned(), bug.clone()));
         options.environment.extend(planted);
@@ -132,6 +145,12 @@ fn tell(seed: u64, outcome: &Outcome, stories: usize) {
     if !outcome.violations.is_empty() {
         println!("\nseed {seed}\n{}", outcome.stories(stories));
     }
+}
+
+/// Reads the name of a kind of fault.
+fn kind(name: &str) -> Result<Kind, String> {
+    let names = Kind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+    Kind::named(name.trim()).ok_or_else(|| format!("there are: {names}"))
 }
 
 /// Reads `first..last`.

@@ -37,8 +37,15 @@ impl Summary {
     pub fn missing(&self) -> Vec<&'static str> {
         let came = |kind: Kind| self.runs.iter().any(|run| count(&run.figures, kind) > 0);
         let sources: Vec<_> = self.runs.iter().filter_map(|run| run.figures.sources).collect();
-        // What hits Redis is asked for only where there was one.
-        let wanted = |kind: Kind| !kind.needs_redis() || !sources.is_empty();
+        // What hits Redis is asked for only where there was one, what is lost only where something was,
+        // and nothing that was left out on purpose.
+        let wanted = |kind: Kind| {
+            self.runs.iter().any(|run| {
+                let figures = &run.figures;
+                figures.kinds.has(kind)
+                    && kind.can_come(figures.sources.is_some(), figures.restores)
+            })
+        };
         let kinds = Kind::ALL.iter().filter(|kind| wanted(**kind) && !came(**kind));
         let kinds = kinds.map(|kind| kind.name());
         let unmoved = !sources.is_empty() && sources.iter().all(|sources| sources.changes == 0);
@@ -94,6 +101,7 @@ mod tests {
 
     use super::*;
     use crate::run::Sources;
+    use crate::schedule::Kinds;
 
     fn figures(faults: &[Kind], gaps_filled: usize) -> Figures {
         Figures {
@@ -106,7 +114,11 @@ mod tests {
                 cancels_won: 1,
                 cancels_lost: 1,
                 rolled_back: 1,
+                sent_and_lost: 1,
+                restored: false,
             },
+            restores: false,
+            kinds: Kinds::ALL,
             sources: Some(Sources { changes: 1, ..Sources::default() }),
             took: Duration::from_secs(9),
         }
@@ -115,6 +127,7 @@ mod tests {
     #[test]
     fn what_one_run_lacks_another_may_have() {
         let mut summary = Summary::default();
+        assert!(!Kind::ALL[0].needs_restores());
         summary.add(1, figures(&Kind::ALL[1..], 0), 0);
         assert_eq!(summary.missing(), [Kind::ALL[0].name(), "gaps filled"]);
         summary.add(2, figures(&Kind::ALL[..1], 1), 3);
@@ -126,12 +139,31 @@ mod tests {
     #[test]
     fn what_hits_redis_is_asked_for_only_where_there_was_one() {
         let others: Vec<Kind> =
-            Kind::ALL.iter().copied().filter(|kind| !kind.needs_redis()).collect();
+            Kind::ALL.iter().copied().filter(|kind| kind.can_come(false, false)).collect();
         let mut summary = Summary::default();
         summary.add(2, Figures { sources: None, ..figures(&others, 1) }, 0);
         assert_eq!(summary.missing(), [] as [&str; 0]);
         summary.add(1, Figures { sources: Some(Sources::default()), ..figures(&others, 1) }, 0);
         let missing = ["kill redis", "freeze redis", "wipe redis", "cut redis", SOURCE_CHANGES];
         assert_eq!(summary.missing(), missing);
+    }
+
+    #[test]
+    fn what_loses_commits_is_asked_for_only_where_they_may_get_lost() {
+        let others: Vec<Kind> =
+            Kind::ALL.iter().copied().filter(|kind| kind.can_come(true, false)).collect();
+        let mut summary = Summary::default();
+        summary.add(1, figures(&others, 1), 0);
+        assert_eq!(summary.missing(), [] as [&str; 0]);
+        summary.add(3, Figures { restores: true, ..figures(&others, 1) }, 0);
+        assert_eq!(summary.missing(), [Kind::Restore.name(), Kind::PromoteLagging.name()]);
+    }
+
+    #[test]
+    fn what_was_left_out_is_not_missed() {
+        let kinds = Kinds::of(&[Kind::Kill]);
+        let mut summary = Summary::default();
+        summary.add(1, Figures { kinds, ..figures(&[Kind::Kill], 1) }, 0);
+        assert_eq!(summary.missing(), [] as [&str; 0]);
     }
 }

@@ -32,6 +32,16 @@ impl Heads {
     }
 }
 
+impl Heads {
+    /// These heads, after earlier ones: what was called finalized stays so, unless the chain has
+    /// become shorter than that.
+    pub fn after(self, earlier: Option<Self>) -> Self {
+        let stays = |height: Option<u64>| height.filter(|height| *height <= self.latest);
+        let earlier = earlier.unwrap_or_default();
+        Self { finalized: self.finalized.max(stays(earlier.finalized)), ..self }
+    }
+}
+
 impl Finality {
     /// Whether a transaction in the canonical block at `height` is done.
     pub fn is_reached(self, height: u64, heads: &Heads) -> bool {
@@ -46,20 +56,24 @@ impl Finality {
     }
 }
 
-/// What the chain's endpoints say about a block that one of them calls canonical.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Votes {
-    /// Endpoints that have this very block at that height.
-    pub agree: usize,
-    /// Endpoints that have another block there.
-    pub disagree: usize,
+/// What becomes of a finished transaction whose block is not canonical any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenBack {
+    /// It is open again.
+    Reopened,
+    /// It was as final as anything gets. It stays what it is, and a person decides.
+    Alarm,
 }
 
-impl Votes {
-    /// Whether a transaction may be called done on this evidence: more endpoints agree than
-    /// disagree. Endpoints that have not come so far, or do not answer, have no vote.
-    pub fn carry(self) -> bool {
-        self.agree > self.disagree
+/// What a reorganisation takes back. What was called finalized, and what was deeper than
+/// reorganisations are followed, is never taken back by whoever follows the chain.
+pub fn taken_back(finality: Finality, height: u64, heads: &Heads, reorg_window: u32) -> TakenBack {
+    let finalized = Finality::Finalized.is_reached(height, heads);
+    let buried = heads.confirmations(height) > u64::from(reorg_window);
+    match finality {
+        Finality::Finalized => TakenBack::Alarm,
+        _ if finalized || buried => TakenBack::Alarm,
+        _ => TakenBack::Reopened,
     }
 }
 
@@ -88,10 +102,35 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_confirms_nothing() {
-        assert!(Votes { agree: 1, disagree: 0 }.carry());
-        assert!(Votes { agree: 2, disagree: 1 }.carry());
-        assert!(!Votes { agree: 1, disagree: 1 }.carry());
-        assert!(!Votes::default().carry());
+    fn hole_24_finalized_only_rises() {
+        let heads = |latest, finalized| Heads { latest, safe: None, finalized };
+        let before = Some(heads(100, Some(90)));
+        assert_eq!(heads(101, Some(80)).after(before).finalized, Some(90));
+        assert_eq!(heads(101, None).after(before).finalized, Some(90));
+        assert_eq!(heads(101, Some(95)).after(before).finalized, Some(95));
+        assert_eq!(heads(5, None).after(before).finalized, None, "another chain");
+        assert_eq!(heads(101, None).after(None).finalized, None);
+    }
+
+    #[test]
+    fn hole_24_what_was_finalized_is_never_taken_back() {
+        use TakenBack::{Alarm, Reopened};
+        let heads = Heads { latest: 110, safe: Some(108), finalized: Some(90) };
+        let unsaid = Heads { latest: 110, safe: None, finalized: None };
+        let one = Finality::Confirmations(1);
+        // finality, height, heads, window
+        let table = [
+            (one, 109, heads, 20, Reopened),
+            (one, 91, heads, 20, Reopened),
+            (one, 90, heads, 20, Alarm),
+            (one, 89, unsaid, 20, Alarm),
+            (one, 90, unsaid, 20, Reopened),
+            (Finality::Safe, 108, heads, 20, Reopened),
+            (Finality::Finalized, 109, unsaid, 20, Alarm),
+        ];
+        for (finality, height, heads, window, fate) in table {
+            let found = taken_back(finality, height, &heads, window);
+            assert_eq!(found, fate, "{finality:?} at {height} of {heads:?}");
+        }
     }
 }

@@ -32,6 +32,8 @@ names! {
         /// The database lost its last commits, or was restored: the cursor was moved past all that can
         /// have been given out.
         Realigned = "REALIGNED",
+        /// A person said what became of what waited on it after the database was restored.
+        RestoreSettled = "RESTORE_SETTLED",
         /// Its nonces were taken over from V1.
         Imported = "IMPORTED",
         /// It became Stile's, or ceased to be.

@@ -15,16 +15,20 @@
 //! | [`reuse`] | when a released nonce may be given out again |
 //! | [`plan`] | which nonces a batch of requests gets |
 //! | [`drift`] | how a lane stands to its chain |
+//! | [`memory`] | what the holder of a lane has written, and whether that covers what a failover lost |
 //! | [`realign`] | where a lane goes on when the database has lost its last commits |
+//! | [`recovery`] | which transactions on chain were sent for those that wait after a restore |
 //! | [`rollout`] | which lanes are Stile's, while they are moved to it |
 //! | [`v1`] | what V1's nonces become, and the way back |
 //! | [`tx`] | how a managed transaction's state may change |
 //! | [`payload`] | what a transaction is to do, and when two requests are the same |
+//! | [`estimate`] | how often its gas is estimated before it is refused |
 //! | [`fees`] | what it pays |
 //! | [`wei`] | amounts as text |
 //! | [`receipt`] | what the chain says once it is mined |
 //! | [`headers`] | which blocks are canonical |
 //! | [`finality`] | when it is done |
+//! | [`quorum`] | what a chain's endpoints agree on |
 //! | [`key`] | what API keys are called |
 //! | [`scope`] | what an API key may do, and for which signers |
 //! | [`token`] | the secret of an API key, and what is kept of it |
@@ -33,6 +37,7 @@
 
 pub mod address;
 pub mod drift;
+pub mod estimate;
 pub mod fees;
 pub mod finality;
 pub mod headers;
@@ -41,11 +46,14 @@ pub mod key;
 pub mod lane;
 pub mod lane_event;
 pub mod lease;
+pub mod memory;
 pub mod node;
 pub mod payload;
 pub mod plan;
+pub mod quorum;
 pub mod realign;
 pub mod receipt;
+pub mod recovery;
 pub mod rendezvous;
 pub mod reuse;
 pub mod rollout;
@@ -58,8 +66,9 @@ pub mod wei;
 pub use address::{AddressError, parse_address};
 pub use alloy_primitives::{Address, B256, Bytes, U256};
 pub use drift::{Drift, HeadOwner, drift, first_cursor};
+pub use estimate::{AfterFailure, EstimatePolicy};
 pub use fees::{FeeLimitReached, FeePolicy, FeeQuote, Fees, Market, gas_limit_for};
-pub use finality::{Finality, Heads, Votes};
+pub use finality::{Finality, Heads, TakenBack, taken_back};
 pub use headers::{Fit, Header, HeaderWindow};
 pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark};
 pub use jiff::Timestamp;
@@ -67,11 +76,14 @@ pub use key::{KeyId, KeyName, KeyNameError};
 pub use lane::{ChainId, Lane, LaneError};
 pub use lane_event::LaneEventKind;
 pub use lease::LeaseTerms;
+pub use memory::{CommitId, LaneMemory, NotCovered, OnRecord, RememberedAttempt};
 pub use node::{Holder, Incarnation, NodeId, NodeMode, serves};
 pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
-pub use realign::Remembered;
+pub use quorum::{Decision, Quorum, QuorumError, Verdict, Votes};
+pub use realign::{Failover, HistoryChange, REMEMBERED, Remembered};
 pub use receipt::Receipt;
+pub use recovery::{Found, Waiting, lost_attempt, match_found};
 pub use rendezvous::preferred;
 pub use reuse::{Released, ReuseFate};
 pub use rollout::{Elsewhere, LaneOwner, Percent, PercentError, Rollout};

@@ -4,14 +4,48 @@
 //! tokens. What was given out in the history that is lost cannot be read any more; it can only be
 //! stepped over.
 
-use crate::Nonce;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::{LaneMemory, Nonce};
 
 /// How far a token is raised at least. Tokens rise by one at each change of holder, pause or
 /// resume: so many do not happen to a lane between a backup and its loss.
 const TOKEN_STRIDE: u64 = 1_000_000;
 
-/// What is known of a lane besides what the database says.
+/// What the operator says about failovers of the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Failover {
+    /// Nothing: commits may be lost, and a person is asked.
+    #[default]
+    Ask,
+    /// They go to a synchronous standby, which has every commit that was answered.
+    Synchronous,
+}
+
+/// How the database came to another history than a lane's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HistoryChange {
+    /// A standby was promoted, as far as can be seen.
+    Promotion,
+    /// The server was recovered to a point in time.
+    PointInTime,
+    /// The tables were loaded from a dump, or an older file was put back.
+    Copy,
+}
+
+impl HistoryChange {
+    /// Whether commits may be lost: then nothing that waits is sent by itself.
+    pub fn may_lose(self, failover: Failover) -> bool {
+        !matches!((self, failover), (Self::Promotion, Failover::Synchronous))
+    }
+}
+
+/// Why nonces are on record that only a node remembers.
+pub const REMEMBERED: &str = "given out before the database lost its last commits";
+
+/// What is known of a lane besides what the database says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remembered {
     /// The first nonce that the chain has not seen used; `None` where it is not to be asked.
     pub used: Option<Nonce>,
@@ -19,6 +53,10 @@ pub struct Remembered {
     pub given_out: Nonce,
     /// The highest token that this node has seen on the lane.
     pub token: u64,
+    /// What the operator says about failovers.
+    pub failover: Failover,
+    /// What this node wrote for the lane, if it has held it all the time; see [`Self::lost_bindings`].
+    pub memory: Option<Arc<LaneMemory>>,
 }
 
 impl Remembered {
@@ -27,6 +65,13 @@ impl Remembered {
     pub fn cursor(&self, cursor: Nonce, highest: Option<Nonce>) -> Nonce {
         let recorded = highest.map_or(0, |nonce| nonce + 1);
         cursor.max(recorded).max(self.used.unwrap_or(0)).max(self.given_out)
+    }
+
+    /// The nonces that are stepped over only because this node remembers to have given them out: the
+    /// chain has not seen them used, and the database does not know them.
+    pub fn only_remembered(&self, cursor: Nonce, highest: Option<Nonce>) -> Range<Nonce> {
+        let known = Self { given_out: 0, ..self.clone() }.cursor(cursor, highest);
+        known..self.given_out.max(known)
     }
 
     /// A token above all that anybody can have seen.
@@ -39,7 +84,8 @@ impl Remembered {
 mod tests {
     use super::*;
 
-    const NOTHING: Remembered = Remembered { used: None, given_out: 0, token: 0 };
+    const NOTHING: Remembered =
+        Remembered { used: None, given_out: 0, token: 0, failover: Failover::Ask, memory: None };
 
     #[test]
     fn the_cursor_goes_past_everything_that_is_known_and_never_back() {
@@ -47,7 +93,36 @@ mod tests {
         assert_eq!(NOTHING.cursor(5, Some(7)), 8);
         assert_eq!(Remembered { used: Some(9), ..NOTHING }.cursor(5, Some(7)), 9);
         assert_eq!(Remembered { used: Some(3), ..NOTHING }.cursor(5, Some(7)), 8);
-        assert_eq!(Remembered { given_out: 12, used: Some(9), token: 0 }.cursor(5, Some(7)), 12);
+        assert_eq!(Remembered { given_out: 12, used: Some(9), ..NOTHING }.cursor(5, Some(7)), 12);
+    }
+
+    #[test]
+    fn only_a_promoted_synchronous_standby_has_lost_nothing() {
+        use Failover::{Ask, Synchronous};
+        use HistoryChange::{Copy, PointInTime, Promotion};
+        for (change, failover, may_lose) in [
+            (Promotion, Ask, true),
+            (Promotion, Synchronous, false),
+            (PointInTime, Ask, true),
+            (PointInTime, Synchronous, true),
+            (Copy, Ask, true),
+            (Copy, Synchronous, true),
+        ] {
+            assert_eq!(change.may_lose(failover), may_lose, "{change:?} {failover:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_a_node_remembers_is_above_all_that_is_known() {
+        assert!(NOTHING.only_remembered(5, None).is_empty());
+        let remembers = Remembered { given_out: 12, ..NOTHING };
+        assert_eq!(remembers.only_remembered(5, None), 5..12);
+        assert_eq!(remembers.only_remembered(5, Some(7)), 8..12);
+        assert_eq!(
+            Remembered { used: Some(9), ..remembers.clone() }.only_remembered(5, Some(7)),
+            9..12
+        );
+        assert!(Remembered { used: Some(14), ..remembers }.only_remembered(5, None).is_empty());
     }
 
     #[test]

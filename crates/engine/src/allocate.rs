@@ -355,7 +355,12 @@ fn refused(core: &Core, part: &mut Part<'_>, claim: Claim, refusal: Refusal) {
         Refusal::Elsewhere(elsewhere) => {
             part.fail(&NonceError::LaneNotOwned { lane, elsewhere });
         }
-        Refusal::CursorMoved | Refusal::RowLost | Refusal::OthersWait | Refusal::Unaligned => {}
+        // Only of transactions, and bare nonces are none.
+        Refusal::Restored
+        | Refusal::CursorMoved
+        | Refusal::RowLost
+        | Refusal::OthersWait
+        | Refusal::Unaligned => {}
         Refusal::Inconsistent(why) => {
             tracing::error!(signer = %lane.signer, chain = %lane.chain, why,
                             "the nonce ledger contradicts the lane's cursor");

@@ -21,6 +21,7 @@ use crate::orphans::Orphans;
 use crate::rollout::RolloutView;
 use crate::settings::{ChainQuery, Mode, Settings};
 use crate::signing::Signing;
+use crate::start;
 use crate::tx;
 
 /// How long a lane that has run out is left to the node that it had best be on, before any other
@@ -84,7 +85,8 @@ impl Core {
         Instant::now() + self.settings.lease.trust()
     }
 
-    /// Asks the database for lanes. Answers in the lanes' order and remembers what it got.
+    /// Asks the database for lanes. Answers in the lanes' order and remembers what it got. A cursor
+    /// is not told before it has been held against the chain once, see `start`.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         lanes: &[Lane],
@@ -95,17 +97,21 @@ impl Core {
             // What is ours already is answered as ours, so asking again is how to learn it.
             answers = self.ask(lanes).await;
         }
-        let answers = answers.inspect_err(|_| {
+        let mut answers = answers.inspect_err(|_| {
             metrics::lease_acquired("error");
             metrics::store_failed("acquire");
         })?;
         let mut taken = Vec::new();
-        for (lane, answer) in lanes.iter().zip(&answers) {
+        for (lane, answer) in lanes.iter().zip(&mut answers) {
             let slot = self.lanes.slot(*lane);
             match answer {
                 Acquisition::Held(held) => {
                     let new = self.remember(&slot, held, until);
                     taken.extend(new.then_some(*lane));
+                    if start::is_to_be_compared(self, &slot) {
+                        // As if it had none: whoever needs it asks for the lane to be started.
+                        held.next_nonce = None;
+                    }
                 }
                 Acquisition::Other(owner) => {
                     metrics::lease_acquired("other");
@@ -167,7 +173,7 @@ impl Core {
         if new {
             tx::give_up(self, slot.lane());
         }
-        slot.trust(claim, until);
+        slot.trust(claim, until, held.next_nonce);
         slot.note_given_out(held.next_nonce.unwrap_or(0));
         let (signer, chain, node) = (slot.lane().signer, slot.lane().chain, &self.holder.node);
         let (token, expires_at) = (claim.token().get(), held.expires_at);

@@ -1,13 +1,20 @@
 //! Leases: renewed while the node lives, taken over from nodes that died, given back at the end.
+//!
+//! Renewing is a task of its own ([`renew_leases`]) with a connection of its own. It asks the store
+//! and takes note of the answers in the lanes' slots; it asks no chain, touches no book and waits for
+//! nobody's work, so that nothing this node has to do makes it lose its lanes. What follows from the
+//! answers is done beside it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use stile_store::{Claim, HeldLane, LANES_A_RENEWAL, Renewal};
+use stile_domain::Lane;
+use stile_store::{Claim, HeldLane, LANES_A_RENEWAL, Owner, Renewal};
 use tracing::{error, info, warn};
 
 use crate::cluster;
 use crate::core::{Core, PATIENCE};
+use crate::lanes::Slot;
 use crate::metrics;
 use crate::tx;
 
@@ -21,6 +28,9 @@ const MOST_EXPIRED: u32 = 100_000;
 /// Lanes taken over by one statement.
 const TAKEOVER_CHUNK: u32 = 500;
 
+/// How often a renewal that failed is tried again in the time between two.
+const RETRIES_AN_INTERVAL: u32 = 4;
+
 /// At start: takes the lanes that this node's last incarnation left behind.
 pub(crate) async fn take_own(core: &Arc<Core>) -> Result<(), stile_store::StoreError> {
     let until = core.trust_from_now();
@@ -30,27 +40,37 @@ pub(crate) async fn take_own(core: &Arc<Core>) -> Result<(), stile_store::StoreE
     Ok(())
 }
 
+/// Takes over what others have left, until the node stops.
 pub(crate) async fn run(core: Arc<Core>) {
-    let mut renewals = tokio::time::interval(core.settings.lease.renew_interval);
-    renewals.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut next_look = tokio::time::Instant::now();
     loop {
+        let pause = take_over(&core).await;
         tokio::select! {
             () = core.stopping.cancelled() => return,
-            _ = renewals.tick() => renew(&core).await,
-            () = tokio::time::sleep_until(next_look) => {
-                let pause = take_over(&core).await;
-                next_look = tokio::time::Instant::now() + pause;
-            }
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }
 
-pub(crate) async fn renew(core: &Arc<Core>) {
+/// Renews the leases of all lanes held, until the node stops.
+pub(crate) async fn renew_leases(core: Arc<Core>) {
+    let interval = core.settings.lease.renew_interval;
+    loop {
+        let began = tokio::time::Instant::now();
+        // One that failed is tried again soon: there is a lease to lose.
+        let pause = if renew(&core).await { interval } else { interval / RETRIES_AN_INTERVAL };
+        tokio::select! {
+            () = core.stopping.cancelled() => return,
+            () = tokio::time::sleep_until(began + pause) => {}
+        }
+    }
+}
+
+/// Renews all leases once. `false` if the store did not answer.
+async fn renew(core: &Arc<Core>) -> bool {
     let held = core.lanes.held();
     metrics::lanes_held(held.len());
     if held.is_empty() {
-        return;
+        return true;
     }
     let claims: Vec<Claim> = held.iter().map(|(_, claim)| *claim).collect();
     let until = core.trust_from_now();
@@ -61,29 +81,44 @@ pub(crate) async fn renew(core: &Arc<Core>) {
             metrics::lease_renewed("error", claims.len());
             metrics::store_failed("renew");
             warn!(%error, lanes = claims.len(), "leases could not be renewed");
-            return;
+            return false;
         }
     };
-    let (mut renewed, mut skipped, mut fenced) = (0, 0, 0);
-    let mut raised = Vec::new();
-    for ((slot, claim), answer) in held.iter().zip(answers) {
+    let (mut renewed, mut late, mut skipped) = (0, 0, 0);
+    let (mut raised, mut fenced) = (Vec::new(), Vec::new());
+    for ((slot, claim), answer) in held.into_iter().zip(answers) {
         match answer {
             Renewal::Renewed => {
                 renewed += 1;
-                slot.renewed(*claim, until);
+                late += usize::from(slot.renewed(claim, until));
             }
             Renewal::Skipped => skipped += 1,
             // Paused or resumed since: ours still, under a newer token.
             Renewal::Fenced(owner) if core.is_ours(&owner) => raised.push(slot.lane()),
-            Renewal::Fenced(owner) => {
-                fenced += 1;
-                core.lost(slot, *claim, &owner, "renew");
-            }
+            Renewal::Fenced(owner) => fenced.push((slot, claim, owner)),
         }
     }
     metrics::lease_renewed("renewed", renewed);
     metrics::lease_renewed("skipped", skipped);
-    metrics::lease_renewed("fenced", fenced);
+    metrics::lease_renewed("fenced", fenced.len());
+    metrics::renewed_late(late);
+    if late > 0 {
+        warn!(lanes = late, lease = ?core.lease(), "leases were renewed late: the database or this \
+               node is slow");
+    }
+    if !raised.is_empty() || !fenced.is_empty() {
+        let core = Arc::clone(core);
+        core.tasks.clone().spawn(async move { follow_up(&core, raised, fenced).await });
+    }
+    true
+}
+
+/// What follows from a renewal. It may wait for the store or for somebody's work, so it is not done
+/// by whoever renews.
+async fn follow_up(core: &Arc<Core>, raised: Vec<Lane>, fenced: Vec<(Arc<Slot>, Claim, Owner)>) {
+    for (slot, claim, owner) in fenced {
+        core.lost(&slot, claim, &owner, "renew");
+    }
     if !raised.is_empty()
         && let Err(error) = core.acquire(&raised).await
     {

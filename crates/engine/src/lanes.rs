@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use stile_domain::{Lane, Nonce, Planner, Released};
+use stile_domain::{Lane, LaneMemory, Nonce, Planner, Released};
 use stile_store::{Claim, FencingToken, Owner};
 use tokio::sync::watch;
 
@@ -60,17 +60,49 @@ pub(crate) struct Slot {
     /// was seen: what the database itself forgets when it loses commits.
     given_out: AtomicU64,
     seen_token: AtomicU64,
+    /// The highest token that this node held the lane under.
+    held_token: AtomicU64,
+    /// The database was restored, as far as is known: what waits may have been sent before.
+    restored: AtomicBool,
+    /// The cursor has been held against the chain since the lane first came to this process.
+    compared: AtomicBool,
     /// Signatures for the lane's next nonces are being waited for, and have been in vain before:
     /// nobody else takes nonces until they are there.
     pub(crate) reserved: watch::Sender<bool>,
 }
 
 /// A lease as far as this node knows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Lease {
-    pub(crate) claim: Claim,
+    claim: Claim,
     /// Until when it is believed in without asking.
     trusted_until: Instant,
+    /// It was not believed in for a while: somebody else may have held the lane meanwhile, in a history
+    /// of the database that is lost.
+    lapsed: bool,
+    /// What was written under the claim, all of it; `None` if some of it may have been written before
+    /// that was kept.
+    memory: Memory,
+}
+
+/// What was written under a claim.
+#[derive(Debug)]
+enum Memory {
+    /// This node had the claim before, and dropped it.
+    Incomplete,
+    /// Nothing can have been written yet: the lane has no cursor in this history of the database.
+    NotBegun,
+    Kept(LaneMemory),
+}
+
+impl Lease {
+    /// Believes in it for longer. `true` if it was not believed in any more.
+    fn extend(&mut self, until: Instant) -> bool {
+        let late = self.trusted_until < Instant::now();
+        self.lapsed |= late;
+        self.trusted_until = self.trusted_until.max(until);
+        late
+    }
 }
 
 /// What is planned in memory, under the token it was read under.
@@ -232,40 +264,95 @@ impl Slot {
         self.seen_token.load(Ordering::SeqCst)
     }
 
+    /// Whether what waits may have been sent before the database was restored.
+    pub(crate) fn is_restored(&self) -> bool {
+        self.restored.load(Ordering::SeqCst)
+    }
+
+    /// Takes note of it; `true` if that is new.
+    pub(crate) fn set_restored(&self, restored: bool) -> bool {
+        self.restored.swap(restored, Ordering::SeqCst) != restored
+    }
+
+    /// Whether the cursor has been held against the chain before anything was planned from it.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.compared.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_compared(&self, compared: bool) {
+        self.compared.store(compared, Ordering::SeqCst);
+    }
+
     fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
         locked(&self.lease)
     }
 
     /// The claim, if it may be used without asking the database first.
     pub(crate) fn trusted_claim(&self) -> Option<Claim> {
-        self.lease().filter(|lease| Instant::now() < lease.trusted_until).map(|lease| lease.claim)
+        let lease = self.lease();
+        lease.as_ref().filter(|lease| Instant::now() < lease.trusted_until).map(|lease| lease.claim)
     }
 
     /// The claim, trusted or not.
     pub(crate) fn claim(&self) -> Option<Claim> {
-        self.lease().map(|lease| lease.claim)
+        self.lease().as_ref().map(|lease| lease.claim)
     }
 
     /// The lane is ours under this claim; the request that said so was sent before `until` minus
-    /// the trust of a lease.
-    pub(crate) fn trust(&self, claim: Claim, until: Instant) {
+    /// the trust of a lease. With a `cursor`, it is in this history of the database.
+    pub(crate) fn trust(&self, claim: Claim, until: Instant, cursor: Option<Nonce>) {
         self.note_token(claim.token());
         let mut lease = self.lease();
-        let until = match *lease {
-            Some(known) if known.claim == claim => known.trusted_until.max(until),
-            _ => until,
-        };
-        *lease = Some(Lease { claim, trusted_until: until });
+        let before = self.held_token.fetch_max(claim.token().get(), Ordering::SeqCst);
+        match lease.as_mut().filter(|known| known.claim == claim) {
+            Some(known) => {
+                known.extend(until);
+            }
+            None => {
+                // One that was dropped and is taken up again may have been written under before.
+                let new = claim.token().get() > before;
+                let memory = if new { Memory::NotBegun } else { Memory::Incomplete };
+                *lease = Some(Lease { claim, trusted_until: until, lapsed: false, memory });
+            }
+        }
+        if let (Some(lease), Some(_)) = (lease.as_mut(), cursor)
+            && matches!(lease.memory, Memory::NotBegun)
+        {
+            lease.memory = Memory::Kept(LaneMemory::default());
+        }
         drop(lease);
         self.ask_again();
     }
 
-    /// Extends the trust in a claim, unless the lane has been lost or taken anew in between.
-    pub(crate) fn renewed(&self, claim: Claim, until: Instant) {
-        let mut lease = self.lease();
-        if let Some(known) = lease.as_mut().filter(|known| known.claim == claim) {
-            known.trusted_until = known.trusted_until.max(until);
+    /// Writes to what is remembered of a claim, if it is the lane's still.
+    pub(crate) fn memorise<T>(
+        &self,
+        claim: Claim,
+        write: impl FnOnce(&mut LaneMemory) -> T,
+    ) -> Option<T> {
+        match self.lease().as_mut().filter(|known| known.claim == claim) {
+            Some(Lease { memory: Memory::Kept(memory), .. }) => Some(write(memory)),
+            _ => None,
         }
+    }
+
+    /// All that was written for the lane under its claim, if nobody else can have held it since, in any
+    /// history of the database.
+    pub(crate) fn memory(&self, claim: Claim) -> Option<LaneMemory> {
+        let lease = self.lease();
+        let held = lease.as_ref().filter(|known| known.claim == claim && !known.lapsed)?;
+        match &held.memory {
+            Memory::Kept(memory) if Instant::now() < held.trusted_until => Some(memory.clone()),
+            _ => None,
+        }
+    }
+
+    /// Extends the trust in a claim, unless the lane has been lost or taken anew in between. `true`
+    /// if it came late: there was no trust left to extend.
+    pub(crate) fn renewed(&self, claim: Claim, until: Instant) -> bool {
+        let mut lease = self.lease();
+        let Some(known) = lease.as_mut().filter(|known| known.claim == claim) else { return false };
+        known.extend(until)
     }
 
     /// The lane was handed over: whatever is still on its way under this claim is refused, and that
@@ -283,7 +370,7 @@ impl Slot {
     /// The claim is superseded. Leaves a newer one alone. `true` if there was something to drop.
     pub(crate) fn drop_claim(&self, claim: Claim) -> bool {
         let mut lease = self.lease();
-        let superseded = lease.is_some_and(|known| known.claim == claim);
+        let superseded = lease.as_ref().is_some_and(|known| known.claim == claim);
         if superseded {
             *lease = None;
         }
@@ -313,6 +400,9 @@ impl Lanes {
                 elsewhere: Mutex::default(),
                 given_out: AtomicU64::default(),
                 seen_token: AtomicU64::default(),
+                held_token: AtomicU64::default(),
+                restored: AtomicBool::default(),
+                compared: AtomicBool::default(),
                 reserved: watch::Sender::new(false),
             })
         });

@@ -38,12 +38,16 @@
 //! | `keeper` | leases |
 //! | `sweeper` | holds that nobody settles |
 //! | `retention` | removing what is over |
+//! | [`realign`] | lanes in another history of the database |
+//! | `restored` | what waits there, and what the chain shows of it |
 //! | `rollout` | which lanes are Stile's |
 //! | [`fill`] | gaps that nobody else will close |
 //! | [`reconcile`] | each lane, compared with its chain |
 //! | [`care`] | why a lane does not move, and mending it |
 //! | `offers` | released nonces, on their way back to callers |
 //! | `orphans` | holds whose caller never heard of them |
+//! | `pause` | pauses that nobody asked for |
+//! | `made_anew` | transactions with a successor, when their nonces come back |
 //! | `metrics` | names and labels |
 //! | [`tx`] | managed transactions |
 //!
@@ -62,15 +66,18 @@ pub mod error;
 pub mod fill;
 mod keeper;
 mod lanes;
+mod made_anew;
 mod mark;
 pub mod metrics;
 pub mod node;
 mod offers;
 mod orphans;
 mod park;
+mod pause;
 mod queue;
 pub mod realign;
 mod reconcile;
+mod restored;
 mod retention;
 mod rollout;
 pub mod settings;
@@ -81,8 +88,8 @@ pub mod tx;
 pub mod with_nonce;
 
 pub use care::{
-    CareError, Diagnosis, Finding, LaneCare, LaneFacts, Remedy, Repair, RepairStep, Resumption,
-    Severity,
+    CareError, Diagnosis, Finding, LaneCare, LaneFacts, Remedy, Repair, RepairStep, Restoration,
+    RestoreError, Resumption, Settled, Severity, Verdict,
 };
 pub use cluster::in_registry::NodeRegistry;
 pub use cluster::membership::Membership;

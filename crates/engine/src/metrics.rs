@@ -7,7 +7,7 @@ use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 use std::time::Duration;
-use stile_domain::{ChainId, Lane, U256};
+use stile_domain::{ChainId, Lane, U256, Verdict};
 
 use crate::cluster::Source;
 
@@ -18,6 +18,11 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         LEASE_RENEW,
         Kind::Counter,
         "Leases renewed in the background, by result: renewed, skipped, fenced, error",
+    ),
+    (
+        LEASE_RENEW_LATE,
+        Kind::Counter,
+        "Leases renewed so late that this node had stopped relying on them: three quarters of a lease after the last time",
     ),
     (
         LEASE_TAKEOVER,
@@ -33,6 +38,16 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         REALIGNED,
         Kind::Counter,
         "Lanes realigned with their chains because the database lost commits or was restored",
+    ),
+    (
+        RESTORED_WAITING,
+        Kind::Gauge,
+        "Transactions that wait for a person's word because the database was restored, by chain and signer",
+    ),
+    (
+        RESTORED_RECOVERED,
+        Kind::Counter,
+        "Transactions of a restored database of which the chain showed that they had been sent before",
     ),
     (
         FENCE_REJECT,
@@ -55,6 +70,11 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         CALL_PLACES,
         Kind::Gauge,
         "Calls that this node may have under way at an endpoint of a chain with max_concurrency, by chain and endpoint",
+    ),
+    (
+        READ_ONLY,
+        Kind::Gauge,
+        "1 while an endpoint is known to take no transactions, by chain and endpoint",
     ),
     (HANDED_OVER, Kind::Counter, "Lanes handed to the node that they had best be on"),
     (NEWS, Kind::Counter, "Lanes that nodes told each other of, by way: sent, heard"),
@@ -87,8 +107,9 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (
         TX_SUBMIT,
         Kind::Counter,
-        "Signed transactions sent, by what the endpoints made of it (result): accepted, known, \
-         nonce-too-low, nonce-too-high, underpriced, replacement-underpriced, insufficient-funds, rejected, transient",
+        "Answers of endpoints to signed transactions, by what they made of them (result): accepted, known, \
+         nonce-too-low, nonce-too-high, underpriced, replacement-underpriced, insufficient-funds, rejected, \
+         unrecognised, read-only, transient",
     ),
     (
         TX_RESUBMIT,
@@ -117,6 +138,11 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         Kind::Gauge,
         "Transactions whose receipt is due to be asked for by itself, by chain",
     ),
+    (
+        UNESTIMATED,
+        Kind::Gauge,
+        "Transactions set aside because their gas cannot be estimated for now, by chain",
+    ),
     (NEW_FORK, Kind::Counter, "Lists of confirmations that a reorganisation replaced"),
     (REORG, Kind::Counter, "Reorganisations followed"),
     (REORG_DEPTH, Kind::Histogram, "Blocks that a reorganisation replaced"),
@@ -125,6 +151,26 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         DISPUTED,
         Kind::Counter,
         "Times nothing was confirmed because endpoints are on different forks",
+    ),
+    (
+        VOTES,
+        Kind::Counter,
+        "What endpoints said about blocks that were voted on, by chain, endpoint and vote: agree, disagree, silent",
+    ),
+    (
+        CONTRADICTED,
+        Kind::Counter,
+        "Times an endpoint contradicted what the others agree on, by chain and endpoint",
+    ),
+    (
+        WITHHELD,
+        Kind::Gauge,
+        "Seconds since nothing is concluded from a chain for want of agreement, by chain and why: contradicted, too-few-voters; 0 if it is",
+    ),
+    (
+        FINALITY_CONTRADICTED,
+        Kind::Counter,
+        "Transactions that were final and are not on the chain any more: their lanes are paused",
     ),
     (HEAD, Kind::Gauge, "Height of the newest block followed, by chain"),
     (SIGN_ERRORS, Kind::Counter, "Signatures that a signer outside this process did not give"),
@@ -144,7 +190,7 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (
         TX_BUMP,
         Kind::Counter,
-        "New attempts in place of old ones, by cause: underpriced, not-mined, speed-up, cancel, give-up",
+        "New attempts in place of old ones, by cause: underpriced, not-mined, speed-up, cancel, give-up, recovered",
     ),
     (FEE_LIMIT, Kind::Counter, "Attempts not made because they would offer more than is allowed"),
     (
@@ -189,6 +235,7 @@ pub enum Kind {
 
 const LEASE_ACQUIRE: &str = "stile_lease_acquire_total";
 const LEASE_RENEW: &str = "stile_lease_renew_total";
+const LEASE_RENEW_LATE: &str = "stile_lease_renew_late_total";
 const LEASE_TAKEOVER: &str = "stile_lease_takeover_total";
 const LEASE_STATEMENTS: &str = "stile_lease_statements_total";
 const FENCE_REJECT: &str = "stile_fence_reject_total";
@@ -196,6 +243,7 @@ const DUPLICATE_NODE: &str = "stile_duplicate_node_total";
 const NODES_LIVE: &str = "stile_nodes_live";
 const MEMBERSHIP: &str = "stile_membership_source";
 const CALL_PLACES: &str = "stile_chain_call_places";
+const READ_ONLY: &str = "stile_chain_endpoint_read_only";
 const HANDED_OVER: &str = "stile_lane_hand_over_total";
 const NEWS: &str = "stile_lane_news_total";
 const LANES_HELD: &str = "stile_lanes_held";
@@ -221,11 +269,16 @@ const TX_MINED: &str = "stile_tx_mined_seconds";
 const TX_FINAL: &str = "stile_tx_final_seconds";
 const RECEIPT_CHECK: &str = "stile_receipt_check_total";
 const RECEIPT_BACKLOG: &str = "stile_receipt_backlog";
+const UNESTIMATED: &str = "stile_tx_unestimated";
 const NEW_FORK: &str = "stile_confirmations_new_fork_total";
 const REORG: &str = "stile_reorg_total";
 const REORG_DEPTH: &str = "stile_reorg_depth_size";
 const FOLLOW_ERRORS: &str = "stile_follow_errors_total";
 const DISPUTED: &str = "stile_confirmations_disputed_total";
+const VOTES: &str = "stile_endpoint_votes_total";
+const CONTRADICTED: &str = "stile_endpoint_contradicted_total";
+const WITHHELD: &str = "stile_chain_withheld_seconds";
+const FINALITY_CONTRADICTED: &str = "stile_finality_contradicted_total";
 const HEAD: &str = "stile_chain_head";
 const SIGN_ERRORS: &str = "stile_sign_errors_total";
 const SIGNED_IN_VAIN: &str = "stile_signed_in_vain_total";
@@ -237,6 +290,8 @@ const TX_BUMP: &str = "stile_tx_bump_total";
 const FEE_LIMIT: &str = "stile_fee_limit_reached_total";
 const TX_SUPERSEDED: &str = "stile_tx_superseded_total";
 const REALIGNED: &str = "stile_lanes_realigned_total";
+const RESTORED_WAITING: &str = "stile_lane_restored_waiting";
+const RESTORED_RECOVERED: &str = "stile_restored_recovered_total";
 const MISMATCH: &str = "stile_reconcile_mismatch_total";
 const GAPS_FILLED: &str = "stile_gaps_filled_total";
 const LANE_PAUSED: &str = "stile_lane_paused";
@@ -284,12 +339,15 @@ pub fn describe() {
         REORG,
         FOLLOW_ERRORS,
         DISPUTED,
+        FINALITY_CONTRADICTED,
+        LEASE_RENEW_LATE,
         SIGN_ERRORS,
         SIGNED_IN_VAIN,
         FEE_LIMIT,
         GAPS_FILLED,
         HANDED_OVER,
         REALIGNED,
+        RESTORED_RECOVERED,
     ] {
         counter!(name).absolute(0);
     }
@@ -306,8 +364,8 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
         FENCE_REJECT,
         "op",
         &[
-            "allocate", "bind", "expire", "follow", "own_up", "realign", "record", "release",
-            "renew", "send", "settle", "start",
+            "allocate", "bind", "expire", "follow", "own_up", "realign", "record", "recover",
+            "release", "renew", "send", "settle", "start",
         ],
     ),
     (HOLDS_EXPIRED, "became", &["suspect", "released"]),
@@ -328,13 +386,15 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
             "hand_over",
             "heartbeat",
             "mark",
-            "open_txs",
+            "in_flight_page",
             "outside_use",
+            "pause",
             "realign",
             "reconcile",
             "record",
             "release",
             "renew",
+            "restored",
             "retention",
             "save_headers",
             "send",
@@ -350,7 +410,7 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
             "wishes",
         ],
     ),
-    (TX_BUMP, "cause", &["underpriced", "not-mined", "speed-up", "cancel", "give-up"]),
+    (TX_BUMP, "cause", &["underpriced", "not-mined", "speed-up", "cancel", "give-up", "recovered"]),
     (TX_SUPERSEDED, "by", &["cancel", "give-up", "outsider"]),
     (MISMATCH, "kind", &["outside_use", "chain_reset", "gap", "suspect_hold", "silent_hold"]),
     (CHAIN_READS, "result", &["ok", "error"]),
@@ -381,6 +441,10 @@ pub(crate) fn lease_acquired(result: &'static str) {
 
 pub(crate) fn lease_renewed(result: &'static str, count: usize) {
     counter!(LEASE_RENEW, "result" => result).increment(count as u64);
+}
+
+pub(crate) fn renewed_late(count: usize) {
+    counter!(LEASE_RENEW_LATE).increment(count as u64);
 }
 
 pub(crate) fn taken_over(cause: &'static str, count: usize) {
@@ -502,6 +566,10 @@ pub(crate) fn receipt_backlog(chain: ChainId, count: usize) {
     gauge!(RECEIPT_BACKLOG, "chain" => chain.to_string()).set(count as f64);
 }
 
+pub(crate) fn unestimated(chain: ChainId, count: usize) {
+    gauge!(UNESTIMATED, "chain" => chain.to_string()).set(count as f64);
+}
+
 pub(crate) fn new_fork() {
     counter!(NEW_FORK).increment(1);
 }
@@ -519,6 +587,39 @@ pub(crate) fn disputed() {
     counter!(DISPUTED).increment(1);
 }
 
+pub(crate) fn vote(chain: ChainId, endpoint: &str, vote: &'static str) {
+    let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
+    counter!(VOTES, "chain" => chain, "endpoint" => endpoint, "vote" => vote).increment(1);
+}
+
+/// An endpoint that nobody has asked for a vote yet: from nothing to one is a rise, too.
+pub(crate) fn endpoint(chain: ChainId, endpoint: &str) {
+    let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
+    for vote in ["agree", "disagree", "silent"] {
+        let (chain, endpoint) = (chain.clone(), endpoint.clone());
+        counter!(VOTES, "chain" => chain, "endpoint" => endpoint, "vote" => vote).increment(0);
+    }
+    counter!(CONTRADICTED, "chain" => chain, "endpoint" => endpoint).increment(0);
+}
+
+pub(crate) fn contradicted(chain: ChainId, endpoint: &str) {
+    let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
+    counter!(CONTRADICTED, "chain" => chain, "endpoint" => endpoint).increment(1);
+}
+
+/// What is not concluded, and for how long.
+pub(crate) fn withheld(chain: ChainId, open: Option<(Verdict, Duration)>) {
+    for verdict in [Verdict::Contradicted, Verdict::TooFewVoters] {
+        let since = open.filter(|(open, _)| *open == verdict).map(|(_, since)| since);
+        let seconds = since.unwrap_or_default().as_secs_f64();
+        gauge!(WITHHELD, "chain" => chain.to_string(), "why" => verdict.name()).set(seconds);
+    }
+}
+
+pub(crate) fn finality_contradicted() {
+    counter!(FINALITY_CONTRADICTED).increment(1);
+}
+
 pub(crate) fn head(chain: ChainId, height: u64) {
     gauge!(HEAD, "chain" => chain.to_string()).set(height as f64);
 }
@@ -534,6 +635,12 @@ pub(crate) fn membership_source(source: Source) {
 pub(crate) fn call_places(chain: ChainId, endpoint: &str, places: usize) {
     let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
     gauge!(CALL_PLACES, "chain" => chain, "endpoint" => endpoint).set(places as f64);
+}
+
+pub(crate) fn read_only(chain: ChainId, endpoint: &str, is_read_only: bool) {
+    let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
+    let value = if is_read_only { 1.0 } else { 0.0 };
+    gauge!(READ_ONLY, "chain" => chain, "endpoint" => endpoint).set(value);
 }
 
 pub(crate) fn sign_failed() {
@@ -569,6 +676,14 @@ pub(crate) fn realigned() {
     counter!(REALIGNED).increment(1);
 }
 
+pub(crate) fn restored_recovered() {
+    counter!(RESTORED_RECOVERED).increment(1);
+}
+
+pub(crate) fn restored_waiting(lane: Lane, count: usize) {
+    of_lane(RESTORED_WAITING, lane, count as f64);
+}
+
 pub(crate) fn gap_filled() {
     counter!(GAPS_FILLED).increment(1);
 }
@@ -596,6 +711,7 @@ pub(crate) fn runway(lane: Lane, balance: U256, usual_cost: Option<f64>) {
 pub(crate) fn lane_gone(lane: Lane) {
     of_lane(LANE_PAUSED, lane, 0.0);
     of_lane(LANE_GAP, lane, 0.0);
+    of_lane(RESTORED_WAITING, lane, 0.0);
     of_lane(BALANCE, lane, f64::NAN);
     of_lane(RUNWAY, lane, f64::NAN);
 }
@@ -609,7 +725,7 @@ fn of_lane(name: &'static str, lane: Lane, value: f64) {
 pub fn reference_markdown() -> String {
     let mut page = String::from(
         "# Metrics\n\nServed at `/metrics` in Prometheus' text format. Only what somebody has to act on\n\
-         carries a signer's address: `stile_lane_paused`, `stile_lane_gap_seconds`, `stile_signer_balance_ether` and\n\
+         carries a signer's address: `stile_lane_paused`, `stile_lane_gap_seconds`, `stile_lane_restored_waiting`, `stile_signer_balance_ether` and\n\
          `stile_signer_runway_transactions`, of the lanes that the node holds.\n\
          Besides these, `stile_http_requests_total` (by method, route and status) and\n\
          `stile_http_request_seconds` (by route) count every request,\n\

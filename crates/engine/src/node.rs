@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stile_chain::NonceSource;
-use stile_domain::{Holder, Incarnation};
+use stile_domain::{Failover, Holder, Incarnation};
 use stile_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,7 @@ use crate::keeper;
 use crate::lanes::Lanes;
 use crate::orphans::Orphans;
 use crate::reconcile;
+use crate::restored;
 use crate::retention;
 use crate::rollout::{self, RolloutView};
 use crate::settings::Settings;
@@ -73,6 +74,12 @@ impl Node {
                    lanes before each has been compared with its chain"
             );
         }
+        if settings.failover == Failover::Synchronous && store.lacks_synchronous_standby().await? {
+            warn!(
+                "store.failover says that failovers go to a synchronous standby, and the primary waits for none: \
+                 a failover could lose commits unnoticed; set synchronous_standby_names"
+            );
+        }
         let holder = Holder {
             node: settings.node.clone(),
             incarnation: Incarnation::fresh(),
@@ -120,13 +127,15 @@ impl Node {
         tx::start(&core, inbox);
         keeper::take_own(&core).await?;
         let dispatch = Arc::new(Dispatch::start(&core));
+        core.tasks.spawn(keeper::renew_leases(Arc::clone(&core)));
         core.tasks.spawn(keeper::run(Arc::clone(&core)));
         core.tasks.spawn(cluster::run(Arc::clone(&core)));
         core.tasks.spawn(cluster::hear(Arc::clone(&core)));
         core.tasks.spawn(rollout::run(Arc::clone(&core)));
-        core.tasks.spawn(sweeper::run(Arc::clone(&core)));
+        sweeper::start(&core);
         core.tasks.spawn(retention::run(Arc::clone(&core)));
-        core.tasks.spawn(reconcile::run(Arc::clone(&core)));
+        reconcile::start(&core);
+        core.tasks.spawn(restored::run(Arc::clone(&core)));
         let component = NonceComponent::new(Arc::clone(&core), Arc::clone(&dispatch));
         let transactions = Transactions::new(Arc::clone(&core), dispatch);
         let care = LaneCare::new(Arc::clone(&core));

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use stile_domain::{Lane, Remembered, TxId};
-use stile_store::{LaneView, Refusal, StoreError};
+use stile_domain::{Lane, LaneMemory, Remembered, TxId};
+use stile_store::{Claim, LaneView, Refusal, StoreError};
 use tracing::{error, warn};
 
 use crate::core::Core;
@@ -28,6 +28,7 @@ pub(crate) async fn realign(
     core: &Arc<Core>,
     slot: &Arc<Slot>,
     view: &LaneView,
+    reason: Option<&str>,
 ) -> Result<(), NonceError> {
     let lane = slot.lane();
     if view.aligned {
@@ -37,9 +38,18 @@ pub(crate) async fn realign(
     let used = start::used_below(core, lane).await;
     let used = used.map_err(|e| NonceError::Unaligned { lane, why: e.to_string() })?;
     let lost = lost(core, lane).await?;
-    let remembered = Remembered { used, given_out: slot.given_out(), token: slot.seen_token() };
+    let remembered = Remembered {
+        used,
+        given_out: slot.given_out(),
+        token: slot.seen_token(),
+        failover: core.settings.failover,
+        memory: memory(core, slot, claim),
+    };
     let named: Vec<String> = lost.iter().take(LOST_NAMED).map(TxId::to_string).collect();
-    let more = json!({ "lostTransactions": lost.len(), "lost": named });
+    let mut more = json!({ "lostTransactions": lost.len(), "lost": named });
+    if let Some(reason) = reason {
+        more["reason"] = reason.into();
+    }
     let answer =
         core.store.realign(&core.holder.node, &claim, &remembered, &more, core.lease()).await;
     match answer.inspect_err(|_| metrics::store_failed("realign")) {
@@ -49,6 +59,15 @@ pub(crate) async fn realign(
                   from = realigned.from, cursor = realigned.to, chain_nonce = used, token = realigned.token.get(),
                   "the database has lost its last commits or was restored: the lane goes on past all \
                    that can have been given out");
+            if realigned.bound_again > 0 {
+                warn!(signer = %lane.signer, chain = %lane.chain, count = realigned.bound_again,
+                      "transactions were bound again to nonces that only this node remembered");
+            }
+            slot.set_restored(slot.is_restored() || realigned.restored);
+            if realigned.restored {
+                warn!(signer = %lane.signer, chain = %lane.chain,
+                      "commits may be missing: what waits is not sent by itself, since it may have been sent before");
+            }
             for id in &lost {
                 error!(txId = %id, signer = %lane.signer, chain = %lane.chain,
                        "a transaction that was accepted is not in the database any more");
@@ -75,11 +94,23 @@ pub(crate) async fn realign(
     }
 }
 
+/// What this node wrote for the lane, if nobody else can have held it: see
+/// [`Remembered::lost_bindings`]. The database has just answered in the new history, so a lease that is
+/// believed in now was believed in when the old one ended.
+fn memory(core: &Core, slot: &Slot, claim: Claim) -> Option<Arc<LaneMemory>> {
+    // A token that rose and is not known in this history: so is what was done under it.
+    if claim.token().get() != slot.seen_token() {
+        return None;
+    }
+    let mut memory = slot.memory(claim)?;
+    memory.others_take_calls = !core.members.was_always_alone();
+    Some(Arc::new(memory))
+}
+
 /// What is in the book and not in the store any more.
 async fn lost(core: &Core, lane: Lane) -> Result<Vec<TxId>, StoreError> {
     let Some(track) = core.tracks.get(lane.chain) else { return Ok(Vec::new()) };
-    let known: Vec<TxId> =
-        track.book().iter().filter(|open| open.lane == lane).map(|open| open.id).collect();
+    let known: Vec<TxId> = track.book().of_lane(lane).map(|open| open.id).collect();
     if known.is_empty() {
         return Ok(known);
     }

@@ -3,7 +3,8 @@
 //! Blocks show at once what happens to transactions that are followed. This is for the rest: every
 //! `state_timeout` the count of each account is held against its lane's cursor, and whatever does
 //! not fit is counted, told, and mended where that is safe. What looks wrong once may be an endpoint
-//! that is behind, so a lane is looked at a second time before anything is done.
+//! that is behind, so a lane is looked at a second time before anything is done. Each chain is
+//! compared by itself, so one that hangs holds up no other.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +17,9 @@ use stile_store::{LaneView, LedgerOwner, NewLaneEvent, NonceOwner, Refusal, Stor
 use tracing::{debug, info, warn};
 
 use crate::core::Core;
+use crate::made_anew;
 use crate::metrics;
+use crate::pause;
 use crate::settings::ChainQuery;
 use crate::start;
 use crate::tx;
@@ -70,12 +73,19 @@ struct OutOfStep {
     looks: u32,
 }
 
-pub(crate) async fn run(core: Arc<Core>) {
+/// Starts a task for each chain.
+pub(crate) fn start(core: &Arc<Core>) {
     if core.settings.chain_query == ChainQuery::Disabled {
         return;
     }
+    for track in core.tracks.iter() {
+        core.tasks.spawn(run_chain(Arc::clone(core), Arc::clone(track)));
+    }
+}
+
+async fn run_chain(core: Arc<Core>, track: Arc<Track>) {
     let every = core.settings.state_timeout;
-    let mut ticks = tokio::time::interval(pause(every));
+    let mut ticks = tokio::time::interval(interval(every));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut memory = Memory::default();
     loop {
@@ -83,14 +93,12 @@ pub(crate) async fn run(core: Arc<Core>) {
             () = core.stopping.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        for track in core.tracks.iter() {
-            round(&core, track, &mut memory, every).await;
-        }
+        round(&core, &track, &mut memory, every).await;
     }
 }
 
 /// The time between two looks. Never none, which no timer takes.
-fn pause(state_timeout: Duration) -> Duration {
+fn interval(state_timeout: Duration) -> Duration {
     state_timeout.clamp(LEAST_PAUSE, SECOND_LOOK)
 }
 
@@ -227,9 +235,16 @@ impl Comparison {
 async fn attend(core: &Arc<Core>, track: &Arc<Track>, memory: &mut Memory, comparison: Comparison) {
     let (lane, latest) = (comparison.view.lane, comparison.latest);
     metrics::lane_paused(lane, comparison.view.paused.is_some());
-    if !comparison.view.aligned {
+    if comparison.view.restored.is_none() {
+        metrics::restored_waiting(lane, 0);
+    }
+    let slot = core.lanes.slot(lane);
+    let uncompared = comparison.drift == Drift::OutsideUse
+        && comparison.view.paused.is_none()
+        && start::is_to_be_compared(core, &slot);
+    if !comparison.view.aligned || uncompared {
         // Whatever does not fit, the database has lost it; nobody else is to blame.
-        if let Err(error) = start::start(core, &core.lanes.slot(lane)).await {
+        if let Err(error) = start::start(core, &slot).await {
             warn!(%error, signer = %lane.signer, chain = %lane.chain, "not realigned yet");
         }
         return;
@@ -300,6 +315,8 @@ async fn mend(
               words = mismatch.words, op = "reconcile", "the lane is out of step with its chain");
     }
     match comparison.drift {
+        // The lost history may have sent it: it is stepped over and read.
+        Drift::OutsideUse if comparison.view.restored.is_some_and(|mark| mark.is_open()) => {}
         Drift::OutsideUse if comparison.view.paused.is_none() => {
             let cursor = comparison.view.next_nonce.unwrap_or_default();
             if most_agree(track, lane, |count| count > cursor).await {
@@ -310,10 +327,12 @@ async fn mend(
             if comparison.view.paused.is_none()
                 && most_agree(track, lane, |count| count <= latest).await =>
         {
+            if made_anew::send_empty_again(core, track, comparison).await? {
+                return Ok(());
+            }
             let data = json!({ "chainNonce": latest });
-            let event = NewLaneEvent { kind: LaneEventKind::ChainReset, data: data.clone() };
-            core.store.tell_lane(&core.holder.node, lane, &event).await?;
-            core.store.pause(&core.holder.node, lane, &mismatch.words, &data).await?;
+            let event = NewLaneEvent { kind: LaneEventKind::ChainReset, data };
+            pause::as_holder(core, lane, &event, &mismatch.words).await?;
         }
         Drift::Gap => own_up(core, track, comparison, &[]).await?,
         _ => {}
@@ -322,7 +341,7 @@ async fn mend(
 }
 
 /// Whether this is true of the account's count by the word of most endpoints.
-async fn most_agree(track: &Track, lane: Lane, is_true: impl Fn(Nonce) -> bool) -> bool {
+pub(crate) async fn most_agree(track: &Track, lane: Lane, is_true: impl Fn(Nonce) -> bool) -> bool {
     let counts = track.pool.report(lane.signer, None).await;
     let counts: Vec<Nonce> = counts.into_iter().filter_map(|said| said.latest).collect();
     counts.iter().filter(|count| is_true(**count)).count() * 2 > counts.len()
@@ -376,8 +395,8 @@ mod tests {
     #[tokio::test]
     async fn a_timer_takes_whatever_is_asked_for() {
         for state_timeout in [Duration::ZERO, Duration::from_secs(1), Duration::MAX] {
-            tokio::time::interval(pause(state_timeout)).tick().await;
+            tokio::time::interval(interval(state_timeout)).tick().await;
         }
-        assert_eq!(pause(Duration::from_secs(1)), Duration::from_secs(1));
+        assert_eq!(interval(Duration::from_secs(1)), Duration::from_secs(1));
     }
 }

@@ -6,11 +6,13 @@
 //! of it, are below the oldest header that this node keeps, and it keeps as many as it ever looks
 //! back. A hold goes only once the chain shows its nonce used.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stile_domain::Lane;
+use futures::future::join_all;
+use stile_domain::{ChainId, Lane};
 use stile_store::StoreError;
 use tracing::{info, warn};
 
@@ -69,6 +71,7 @@ async fn sweep_txs(core: &Core, kept: Duration) -> u64 {
 /// Holds whose nonce the chain shows used, and those that were given back long ago.
 async fn sweep_holds(core: &Core, kept: Duration) -> u64 {
     let mut removed = in_batches(core, "hold", || core.store.sweep_past_holds(kept, BATCH)).await;
+    let mut chains: BTreeMap<ChainId, Vec<Lane>> = BTreeMap::new();
     let lanes: Vec<Lane> = match core.store.lanes_with_old_holds(kept).await {
         Ok(lanes) => lanes,
         Err(error) => {
@@ -77,11 +80,27 @@ async fn sweep_holds(core: &Core, kept: Duration) -> u64 {
         }
     };
     for lane in lanes {
+        chains.entry(lane.chain).or_default().push(lane);
+    }
+    // Beside each other: a chain that does not answer holds up no other.
+    let swept = chains.into_values().map(|lanes| sweep_holds_of_chain(core, lanes, kept));
+    removed += join_all(swept).await.into_iter().sum::<u64>();
+    removed
+}
+
+async fn sweep_holds_of_chain(core: &Core, lanes: Vec<Lane>, kept: Duration) -> u64 {
+    let mut removed = 0;
+    for lane in lanes {
         if core.stopping.is_cancelled() {
             break;
         }
         // A chain that is not asked, or does not answer, shows nothing: they stay.
-        let Ok(Some(latest)) = core.chain_latest(lane).await else { continue };
+        let latest = match core.chain_latest(lane).await {
+            Ok(Some(latest)) => latest,
+            Ok(None) => continue,
+            // It would be silent about the next lane too.
+            Err(_) => break,
+        };
         let sweep = || core.store.sweep_holds(lane, latest, kept, BATCH);
         removed += in_batches(core, "hold", sweep).await;
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use stile_chain::BlockTag;
-use stile_domain::{Address, HeldExpiry, LeaseTerms, NodeId};
+use stile_domain::{Address, Failover, HeldExpiry, LeaseTerms, NodeId};
 
 use crate::tx::settings::TxSettings;
 
@@ -36,6 +36,8 @@ pub struct Settings {
     pub shutdown_grace: Duration,
     /// How managed transactions are sent and followed.
     pub tx: TxSettings,
+    /// What the operator says about failovers of the database.
+    pub failover: Failover,
     /// How long what is over is kept.
     pub retention: Retention,
     /// What this node serves, see [`stile_domain::serves`]: lanes move between nodes of one text.
@@ -116,6 +118,7 @@ impl Settings {
             patience: Duration::from_secs(12),
             shutdown_grace: Duration::from_secs(20),
             tx: TxSettings::default(),
+            failover: Failover::default(),
             retention: Retention::default(),
             serves: String::new(),
             moves_lanes: true,

@@ -3,21 +3,22 @@
 //! Every few seconds the holder looks through what is open on its lanes: holds that ran out become
 //! suspect (or are released, by policy), silent ones are compared with the chain, released ones
 //! are offered again. Marks may have been written by any node, so this is also how a holder learns
-//! of them.
+//! of them. Each chain has a sweeper of its own, so one that hangs holds up no other.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures::StreamExt;
-use stile_domain::{HeldExpiry, HoldId, Lane, Nonce, Planner};
+use stile_domain::{ChainId, HeldExpiry, HoldId, Lane, Nonce, Planner};
 use stile_store::{Acquisition, Claim, LaneSurvey, Refusal};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::core::Core;
 use crate::fill::{self, Gaps};
 use crate::lanes::Slot;
 use crate::metrics;
+use crate::start;
 
 /// Lanes surveyed by one statement.
 const CHUNK: usize = 500;
@@ -32,36 +33,77 @@ struct Asked {
     suspect: Vec<Nonce>,
 }
 
-pub(crate) async fn run(core: Arc<Core>) {
-    let mut ticks = tokio::time::interval(core.settings.sweep_interval());
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+/// Holds that were open when each chain's lanes were last looked through.
+type Open = Mutex<HashMap<Option<ChainId>, (usize, usize)>>;
+
+/// Starts a task for each chain that transactions go to, one for the lanes of all others, and one
+/// for what was given out to nobody.
+pub(crate) fn start(core: &Arc<Core>) {
+    let open = Arc::new(Open::default());
+    for chain in core.tracks.iter().map(|track| Some(track.pool.chain())).chain([None]) {
+        core.tasks.spawn(run_chain(Arc::clone(core), chain, Arc::clone(&open)));
+    }
+    core.tasks.spawn(run_orphans(Arc::clone(core)));
+}
+
+async fn run_orphans(core: Arc<Core>) {
+    let mut ticks = ticks(&core);
+    loop {
+        tokio::select! {
+            () = core.stopping.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        core.release_orphans().await;
+    }
+}
+
+async fn run_chain(core: Arc<Core>, chain: Option<ChainId>, open: Arc<Open>) {
+    let mut ticks = ticks(&core);
     let (mut asked, mut gaps) = (HashMap::new(), Gaps::default());
     loop {
         tokio::select! {
             () = core.stopping.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        sweep(&core, &mut asked).await;
-        for (slot, _) in core.lanes.held() {
+        let mut held = core.lanes.held();
+        held.retain(|(slot, _)| {
+            let of = slot.lane().chain;
+            core.tracks.get(of).map(|track| track.pool.chain()) == chain
+        });
+        if let Some(counts) = sweep(&core, &held, &mut asked).await {
+            let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.insert(chain, counts);
+            let suspect = open.values().map(|(suspect, _)| suspect).sum();
+            metrics::holds_open(suspect, open.values().map(|(_, released)| released).sum());
+        }
+        for (slot, _) in held {
             fill::look(&core, &slot, &mut gaps).await;
         }
     }
 }
 
-async fn sweep(core: &Arc<Core>, asked: &mut HashMap<Lane, Asked>) {
-    core.release_orphans().await;
-    let held = core.lanes.held();
+fn ticks(core: &Core) -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(core.settings.sweep_interval());
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticks
+}
+
+/// Looks through lanes. Answers with how many holds are suspect, and how many released.
+async fn sweep(
+    core: &Arc<Core>,
+    held: &[(Arc<Slot>, Claim)],
+    asked: &mut HashMap<Lane, Asked>,
+) -> Option<(usize, usize)> {
     let lanes: HashSet<Lane> = held.iter().map(|(slot, _)| slot.lane()).collect();
     asked.retain(|lane, _| lanes.contains(lane));
     let (mut suspect, mut released) = (0, 0);
     for chunk in held.chunks(CHUNK) {
         let mut as_of = Instant::now();
-        let Some(surveys) = survey(core, chunk).await else { return };
+        let surveys = survey(core, chunk).await?;
         let surveys = if expire(core, chunk, &surveys).await {
             // What ran out is suspect or released now: look again.
             as_of = Instant::now();
-            let Some(again) = survey(core, chunk).await else { return };
-            again
+            survey(core, chunk).await?
         } else {
             surveys
         };
@@ -87,16 +129,22 @@ async fn sweep(core: &Arc<Core>, asked: &mut HashMap<Lane, Asked>) {
             })
             .await;
     }
-    metrics::holds_open(suspect, released);
+    Some((suspect, released))
 }
 
 /// Reads the cursor of a lane that came while others were at work on it, and of which nobody has asked
 /// for a nonce since: without one nothing is on offer, and a gap below what is in flight stays open.
-async fn plan(core: &Arc<Core>, slot: &Slot, claim: &Claim) {
-    let mut work = slot.work.lock().await;
-    if work.planner(claim).is_some() {
+async fn plan(core: &Arc<Core>, slot: &Arc<Slot>, claim: &Claim) {
+    if slot.work.lock().await.planner(claim).is_some() {
         return;
     }
+    // Its cursor is held against the chain first, as before any other plan.
+    if start::is_to_be_compared(core, slot)
+        && let Err(error) = start::start(core, slot).await
+    {
+        return debug!(%error, signer = %slot.lane().signer, "the lane cannot start yet");
+    }
+    let mut work = slot.work.lock().await;
     let Ok(mut answers) = core.acquire(&[slot.lane()]).await else { return };
     if let Some(Acquisition::Held(held)) = answers.pop()
         && held.paused.is_none()

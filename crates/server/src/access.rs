@@ -125,6 +125,8 @@ pub(crate) fn needed(method: &Method, path: &str) -> Option<Need> {
         // A connection is for nodes, which speak of themselves.
         () if path == "/api/v1/nodes/connect" => Operation::Operate,
         () if look => Operation::Read,
+        // A person's word about what was sent before a restore.
+        () if tell && under("/api/v1/tx") && path.ends_with("/restored") => Operation::Operate,
         () if tell && (under("/api/v1/tx") || under("/api/v1/nonces")) => Operation::Send,
         () if tell && (under("/api/v1/dispatch") || under("/api/v1/jobs")) => Operation::Send,
         () if tell && under("/api/v1/signers") => Operation::Operate,
@@ -177,6 +179,8 @@ mod tests {
             ("POST", "/api/v1/signers/{signer}/pause", Some((Operate, false))),
             ("POST", "/api/v1/signers/{signer}/reconcile", Some((Operate, false))),
             ("POST", "/api/v1/signers/{signer}/repair", Some((Operate, false))),
+            ("GET", "/api/v1/signers/{signer}/restored", Some((Read, false))),
+            ("POST", "/api/v1/signers/{signer}/restored", Some((Operate, false))),
             ("POST", "/api/v1/signers/{signer}/resume", Some((Operate, false))),
             ("GET", "/api/v1/tx", Some((Read, false))),
             ("POST", "/api/v1/tx", Some((Send, false))),
@@ -187,6 +191,7 @@ mod tests {
             ("POST", "/api/v1/tx/{txId}/cancel", Some((Send, false))),
             ("GET", "/api/v1/tx/{txId}/confirmations", Some((Read, false))),
             ("GET", "/api/v1/tx/{txId}/history", Some((Read, false))),
+            ("POST", "/api/v1/tx/{txId}/restored", Some((Operate, false))),
             ("POST", "/api/v1/tx/{txId}/speed-up", Some((Send, false))),
             ("GET", "/health/live", None),
             ("GET", "/health/ready", None),

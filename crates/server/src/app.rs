@@ -72,7 +72,7 @@ pub(crate) type Shared = Arc<Served>;
     ),
     // What is only referred to by name, or by parameters, is not found by itself.
     components(schemas(
-        schema::Limit, schema::NodeNames, schema::Requirements, schema::SeenBlock, schema::StreamPosition, events::TxStreamEvent,
+        schema::Limit, schema::NodeNames, schema::Requirements, schema::SeenBlock, schema::StreamPosition, events::TxStreamEvent, events::HistoryEventView, events::HistoryView,
         signers::history::SignerEventView, nonces::AllocateBody, signers::care::RepairBody,
         signers::care::ResumeBody, signers::care::ReconcileBody, tx::replace::CancelBody,
         tx::replace::SpeedUpBody, registry::body::NodeBody, registry::body::HeartbeatBody,
@@ -111,6 +111,8 @@ fn api() -> OpenApiRouter<Shared> {
         .routes(routes!(signers::care::repair))
         .routes(routes!(signers::care::resume))
         .routes(routes!(signers::care::reconcile))
+        .routes(routes!(signers::restored::show, signers::restored::settle))
+        .routes(routes!(signers::restored::settle_tx))
         .routes(routes!(route::route))
         .routes(routes!(registry::nodes::list))
         .routes(routes!(registry::nodes::show, registry::nodes::register, registry::nodes::remove))

@@ -76,6 +76,8 @@ codes! {
         "txId is the transaction that has it. Use a fresh requestId for a new transaction, and the same body to ask for the same one again.";
     NoNonceYet "no-nonce-yet" CONFLICT "The transaction has no nonce yet, so there is nothing to speed up"
         "It waits for its turn. GET /api/v1/signers/{signer}/doctor says what holds its signer up.";
+    AwaitsWord "awaits-word" CONFLICT "The transaction may have been sent before the database was restored"
+        "It is not withdrawn, since the chain may have it. Say what became of it: POST /api/v1/tx/{txId}/restored, or stile tx restored.";
     TooLate "too-late" CONFLICT "The transaction is in a block already, or it is done"
         "GET /api/v1/tx/{txId} says what became of it.";
     FeeLimit "fee-limit" UNPROCESSABLE_ENTITY "The fees are above what is allowed"
@@ -110,6 +112,10 @@ codes! {
         "Check [[chain]] endpoints. Lanes that were used before go on without the chain.";
     LaneUnaligned "lane-unaligned" SERVICE_UNAVAILABLE "The lane waits to be compared with its chain"
         "The database failed over or was restored. Check [[chain]] endpoints: the lane goes on by itself.";
+    NotRestored "not-restored" CONFLICT "Nothing here waits for a person's word"
+        "GET /api/v1/signers/{signer}/restored lists what waits because the database was restored.";
+    RestoreUnread "restore-unread" CONFLICT "It is not known yet what used some nonces before the restore"
+        "Wait until the chain has been read: GET /api/v1/signers/{signer}/restored lists the nonces. To decide without it, repeat with force: true.";
     UpgradeRequired "upgrade-required" UPGRADE_REQUIRED "This path is for WebSockets"
         "Connect with ws:// or wss://; docs/registry.md has the messages. Without a WebSocket, use PUT /api/v1/nodes/{id} and POST …/heartbeat.";
     NodeUnknown "node-unknown" NOT_FOUND "There is no such node, or it was silent for too long"

@@ -1,7 +1,8 @@
 //! Everything that happens to transactions and signers, as it happens (server-sent events).
 //!
 //! Every event has its place in the stream as its `id`; a client that comes back with the last one
-//! it got (`Last-Event-ID`) has missed nothing. A client that reads slowly only holds up itself:
+//! it got (`Last-Event-ID`) has missed nothing, even if the database has another history by then: the
+//! client is told so, and goes on where the two part. A client that reads slowly only holds up itself:
 //! the next page is read when it has taken the last one.
 
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::Stream;
 use serde::{Deserialize, Serialize};
 use stile_domain::{Address, ChainId, TxId};
-use stile_store::{StreamEvent, StreamPosition, TxEvent};
+use stile_store::{HistoryChange, StreamEvent, StreamHistory, StreamPosition, TxEvent};
 use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema, openapi};
 use uuid::Uuid;
@@ -86,6 +87,50 @@ impl From<TxEvent> for TxStreamEvent {
     }
 }
 
+/// The database has another history than the one that the client has read: a standby took over, or a
+/// backup was restored.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = HistoryEvent)]
+pub(crate) struct HistoryEventView {
+    /// Always `HISTORY_CHANGED`.
+    kind: &'static str,
+    /// The history that the client comes from; `null` if its `id` does not say.
+    from: Option<HistoryView>,
+    /// The history that is being written.
+    to: HistoryView,
+    /// What that means, and what to do.
+    words: &'static str,
+}
+
+/// One history of the database.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = History)]
+pub(crate) struct HistoryView {
+    /// Its name.
+    history: String,
+    /// The timeline of PostgreSQL; `null` where there is none, or where it is not known any more.
+    timeline: Option<String>,
+}
+
+impl From<StreamHistory> for HistoryView {
+    fn from(history: StreamHistory) -> Self {
+        Self { history: history.id.to_string(), timeline: history.timeline }
+    }
+}
+
+impl From<HistoryChange> for HistoryEventView {
+    fn from(change: HistoryChange) -> Self {
+        Self {
+            kind: "HISTORY_CHANGED",
+            from: change.from.map(HistoryView::from),
+            to: change.to.into(),
+            words: "the database has failed over or was restored: what came last before this may be gone from \
+                    it, and what follows may have come before; read again what you keep of either",
+        }
+    }
+}
+
 /// Where a client was cut off.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
@@ -103,8 +148,9 @@ struct StreamFrame {
     /// Its place in the stream.
     #[schema(value_type = schema::StreamPosition)]
     id: (),
-    /// What it is about: a transaction (`tx`) or a signer (`signer`).
-    #[schema(value_type = String, pattern = "^(tx|signer)$", example = "tx")]
+    /// What it is about: a transaction (`tx`), a signer (`signer`), or the history of the database
+    /// (`history`).
+    #[schema(value_type = String, pattern = "^(tx|signer|history)$", example = "tx")]
     event: (),
     #[schema(schema_with = event_data)]
     data: (),
@@ -113,7 +159,8 @@ struct StreamFrame {
 fn event_data() -> openapi::schema::Object {
     let either = openapi::schema::AnyOfBuilder::new()
         .item(openapi::Ref::from_schema_name("StreamEvent"))
-        .item(openapi::Ref::from_schema_name("SignerEvent"));
+        .item(openapi::Ref::from_schema_name("SignerEvent"))
+        .item(openapi::Ref::from_schema_name("HistoryEvent"));
     openapi::ObjectBuilder::new()
         .schema_type(openapi::schema::Type::String)
         .content_media_type("application/json")
@@ -134,6 +181,8 @@ impl Wanted {
         let (lane, tx) = match event {
             StreamEvent::Tx(event) => (event.lane, Some(event.tx)),
             StreamEvent::Lane(event) => (event.lane, None),
+            // Whatever it reads, it has read it in another history.
+            StreamEvent::HistoryChanged(_) => return true,
         };
         self.signer.is_none_or(|signer| lane.signer == signer)
             && self.chain.is_none_or(|chain| lane.chain == chain)
@@ -146,6 +195,8 @@ impl Wanted {
 /// Each event is named `tx` or `signer`; its `id` is its place in the stream. To go on after a
 /// break, send the last `id` as the header `Last-Event-ID` (browsers do so by themselves) or as
 /// `after`.
+/// An event named `history` says that the database has failed over or was restored since: what came
+/// last may be gone, and what follows may have come before. Nothing is left out.
 /// An `id` that comes without data says how far the stream has been read; only keys for all signers
 /// get it. A stream ends when its key is revoked or expires.
 #[utoipa::path(
@@ -253,7 +304,8 @@ impl Feed {
 
     fn take(&mut self, event: StreamEvent) {
         let ours = !matches!(&event, StreamEvent::Tx(event) if event.tenant != TENANT);
-        let visible = ours && self.app.directory.shows(&self.access, event.lane());
+        let shows = |lane| self.app.directory.shows(&self.access, lane);
+        let visible = ours && event.lane().is_none_or(shows);
         if !visible || !self.wanted.includes(&event) {
             return;
         }
@@ -262,6 +314,10 @@ impl Feed {
             StreamEvent::Tx(event) => frame.event("tx").json_data(TxStreamEvent::from(event)),
             StreamEvent::Lane(event) => {
                 frame.event("signer").json_data(SignerEventView::from(event))
+            }
+            StreamEvent::HistoryChanged(change) => {
+                tracing::info!(from = ?change.from, to = ?change.to, "a stream of events comes from another history of the database");
+                frame.event("history").json_data(HistoryEventView::from(change))
             }
         };
         match frame {

@@ -65,7 +65,7 @@ schemas! {
     SignerCursor "`next` of a page of signers."
         text("^[1-9][0-9]{0,17}:0x[0-9a-fA-F]{40}$", "31337:0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
     StreamPosition "A place in the stream of events."
-        text("^[0-9]{1,18}-[0-9]{1,18}$", "0-0");
+        text("^[0-9]{1,18}-[0-9]{1,18}(-[0-7][0-9a-f]{15})?$", "0-0");
     KeyName "A name for an API key: letters, digits, dots, dashes and underscores."
         text("^[A-Za-z0-9._-]{1,64}$", "shop");
     Lifetime "How long an API key is good for, in seconds: up to ten years."

@@ -64,6 +64,7 @@ pub use stile_engine::{
 };
 pub use stile_server::{ClusterOptions, ClusterSecret, ListenError, NotHolder};
 pub use stile_store::{
-    AllocationKey, Attempt, FencingToken, HoldFilter, HoldPage, LaneEvent, LaneView, StoreError,
-    StreamEvent, StreamPosition, Tx, TxEvent, TxFilter, TxPage, Wish,
+    AllocationKey, Attempt, FencingToken, HistoryChange, HistoryId, HoldFilter, HoldPage,
+    LaneEvent, LaneView, StoreError, StreamEvent, StreamHistory, StreamPosition, Tx, TxEvent,
+    TxFilter, TxPage, Wish,
 };

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use stile_chain::{BlockTag, Chains, LocalSigner, PoolOptions, RemoteSigner, TxSigner};
 use stile_domain::{
-    Address, ChainId, Finality, HeldExpiry, Lane, LeaseTerms, Market, NodeId, parse_address, serves,
+    Address, ChainId, EstimatePolicy, Failover, Finality, HeldExpiry, Lane, LeaseTerms, Market,
+    NodeId, parse_address, serves,
 };
 use stile_engine::{
     CallLimits, ChainQuery, Managed, Mode, OutsideUse, QueueSettings, RejectPolicy, Retention,
@@ -95,7 +96,11 @@ fn pools(config: &Config, chains: Vec<(ChainId, Vec<String>)>) -> Result<Chains,
         fee_blocks: config.tx.fees.blocks,
         ..PoolOptions::default()
     };
-    Chains::new(chains, options).map_err(|e| WiringError(format!("[[chain]] {e}")))
+    let quorum =
+        |chain: &config::Chain| Some((ChainId::new(chain.id).ok()?, chain.quorum? as usize));
+    let quorums = config.chains.iter().filter_map(quorum).collect();
+    Chains::with_quorums(chains, &quorums, options)
+        .map_err(|e| WiringError(format!("[[chain]] {e}")))
 }
 
 fn cluster(
@@ -214,6 +219,10 @@ fn settings(config: &Config) -> Result<Settings, WiringError> {
         patience: stile_store::patience(config.store.statement_timeout.get()),
         shutdown_grace: config.server.shutdown_grace.get(),
         tx: tx_settings(config),
+        failover: match config.store.failover {
+            config::Failover::Ask => Failover::Ask,
+            config::Failover::Synchronous => Failover::Synchronous,
+        },
         retention: Retention {
             finished: config.retention.finished.get(),
             holds: config.retention.holds.get(),
@@ -234,6 +243,11 @@ fn tx_settings(config: &Config) -> TxSettings {
             config::Finality::Tag(FinalityTag::Finalized) => Finality::Finalized,
         },
         resubmit_after: resubmit.enabled.then(|| resubmit.interval.get()),
+        estimate: EstimatePolicy {
+            tries: config.tx.estimate.tries,
+            first_pause: config.tx.estimate.interval.get(),
+            longest_pause: config.tx.estimate.max_interval.get(),
+        },
         max_sends: resubmit.max_attempts,
         bump_after: resubmit.enabled.then(|| resubmit.bump_after.get()),
         fees: Arc::new(Market { bump_permille: (resubmit.bump_percent * 10.0).ceil() as u32 }),

@@ -13,8 +13,10 @@
 //! | `funds` | an account that is emptied |
 //! | `pending` | an endpoint that lies about pending transactions |
 //! | `reset` | a chain that is set back |
+//! | `made_anew` | a transaction that has a successor, and whose nonce comes back |
 //! | `holds` | nonces of callers who send by themselves, below transactions that wait for them |
 //! | `signer` | a signing service that is away |
+//! | `hanging` | a chain that takes connections and never answers, beside a healthy one |
 //!
 //! `support`, `care` and `stage` are what they share.
 
@@ -35,8 +37,12 @@ mod stage;
 mod fees;
 #[path = "stuck/funds.rs"]
 mod funds;
+#[path = "stuck/hanging.rs"]
+mod hanging;
 #[path = "stuck/holds.rs"]
 mod holds;
+#[path = "stuck/made_anew.rs"]
+mod made_anew;
 #[path = "stuck/outside.rs"]
 mod outside;
 #[path = "stuck/pending.rs"]

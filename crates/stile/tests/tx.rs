@@ -5,8 +5,11 @@
 //! | `transfers` | a thousand at once, from one signer and from ten; contracts; calls that revert |
 //! | `cancel` | transactions withdrawn, with and without a nonce: who won |
 //! | `kills` | a node killed twenty times under load: what was answered is mined, once |
+//! | `lost_attempts` | attempts made after a backup was taken, of payments that are in it |
 //! | `lost_commits` | commits whose answer never comes |
+//! | `covered` | PostgreSQL fails over, and a node remembers what was lost |
 //! | `failover` | PostgreSQL fails over to a standby, with and without the last commits |
+//! | `histories` | readers of the stream, when the database has another history |
 //! | `wire_log` | whatever is on the wire was on record before |
 //! | `reorgs` | blocks replaced and taken away, and endpoints on different forks |
 //! | `outages` | a chain that is away, that takes and does not answer, that wants money |
@@ -20,6 +23,8 @@
 //! | `retention` | what is over is removed, as a whole |
 //! | `pooler` | PgBouncer between the nodes and PostgreSQL |
 //! | `restore` | the database lost, or an older one in its place |
+//! | `copies` | copies of the database that nothing but the chain tells from it |
+//! | `restored` | payments that waited in a backup, and were made since |
 //! | `secrets` | what must not be seen is not seen |
 //!
 //! `support` is what they share.
@@ -36,12 +41,20 @@ mod support;
 mod cancel;
 #[path = "tx/constant_calls.rs"]
 mod constant_calls;
+#[path = "tx/copies.rs"]
+mod copies;
+#[path = "tx/covered.rs"]
+mod covered;
 #[path = "tx/failover.rs"]
 mod failover;
+#[path = "tx/histories.rs"]
+mod histories;
 #[path = "tx/idle.rs"]
 mod idle;
 #[path = "tx/kills.rs"]
 mod kills;
+#[path = "tx/lost_attempts.rs"]
+mod lost_attempts;
 #[path = "tx/lost_commits.rs"]
 mod lost_commits;
 #[path = "tx/mixed.rs"]
@@ -58,6 +71,8 @@ mod remote_signer;
 mod reorgs;
 #[path = "tx/restore.rs"]
 mod restore;
+#[path = "tx/restored.rs"]
+mod restored;
 #[path = "tx/retention.rs"]
 mod retention;
 #[path = "tx/same_request.rs"]

@@ -84,6 +84,10 @@ CREATE TABLE lane (
     paused text,
     timeline text,
     elsewhere text,
+    restored_at timestamp with time zone,
+    restored_from bigint,
+    restored_to bigint,
+    restore_settled_at timestamp with time zone,
     CONSTRAINT lane_pkey PRIMARY KEY (chain_id, signer),
     CONSTRAINT lane_chain_id_check CHECK ((chain_id > 0)),
     CONSTRAINT lane_elsewhere_check CHECK ((elsewhere = ANY (ARRAY['v1'::text, 'stopped'::text, 'share'::text]))),
@@ -91,6 +95,8 @@ CREATE TABLE lane (
     CONSTRAINT lane_last_chain_nonce_check CHECK ((last_chain_nonce >= 0)),
     CONSTRAINT lane_next_nonce_check CHECK ((next_nonce >= 0)),
     CONSTRAINT lane_paused_check CHECK ((paused <> ''::text)),
+    CONSTRAINT lane_restore_is_whole CHECK ((((restored_at IS NULL) = (restored_from IS NULL)) AND ((restored_at IS NULL) = (restored_to IS NULL)) AND ((restored_at IS NOT NULL) OR (restore_settled_at IS NULL)) AND (restored_from <= restored_to))),
+    CONSTRAINT lane_restored_from_check CHECK ((restored_from >= 0)),
     CONSTRAINT lane_signer_check CHECK ((octet_length(signer) = 20)),
     CONSTRAINT lane_timeline_check CHECK ((timeline <> ''::text))
 ) WITH (fillfactor=50);
@@ -109,6 +115,29 @@ CREATE TABLE lane_event (
     CONSTRAINT lane_event_chain_id_check CHECK ((chain_id > 0)),
     CONSTRAINT lane_event_kind_check CHECK ((kind <> ''::text)),
     CONSTRAINT lane_event_signer_check CHECK ((octet_length(signer) = 20))
+);
+
+CREATE TABLE lost_tx (
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    nonce bigint NOT NULL,
+    hash bytea NOT NULL,
+    block_number bigint NOT NULL,
+    raw bytea,
+    payload json,
+    found_at timestamp with time zone NOT NULL,
+    claimed_by uuid,
+    CONSTRAINT lost_tx_claimed_by_key UNIQUE (claimed_by),
+    CONSTRAINT lost_tx_hash_key UNIQUE (hash),
+    CONSTRAINT lost_tx_pkey PRIMARY KEY (chain_id, signer, nonce),
+    CONSTRAINT lost_tx_block_number_check CHECK ((block_number >= 0)),
+    CONSTRAINT lost_tx_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT lost_tx_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT lost_tx_is_claimed_by_what_it_does CHECK (((claimed_by IS NULL) OR (raw IS NOT NULL))),
+    CONSTRAINT lost_tx_is_readable_or_not CHECK (((raw IS NULL) = (payload IS NULL))),
+    CONSTRAINT lost_tx_nonce_check CHECK ((nonce >= 0)),
+    CONSTRAINT lost_tx_raw_check CHECK ((octet_length(raw) > 0)),
+    CONSTRAINT lost_tx_signer_check CHECK ((octet_length(signer) = 20))
 );
 
 CREATE TABLE node (
@@ -191,6 +220,21 @@ CREATE TABLE rollout_version (
     CONSTRAINT rollout_version_one_check CHECK (one)
 );
 
+CREATE TABLE stream_history (
+    number bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    history bigint NOT NULL,
+    place text NOT NULL,
+    timeline text NOT NULL,
+    began bigint NOT NULL,
+    reached bigint NOT NULL,
+    noted_at timestamp with time zone NOT NULL,
+    CONSTRAINT stream_history_history_key UNIQUE (history),
+    CONSTRAINT stream_history_place_timeline_key UNIQUE (place, timeline),
+    CONSTRAINT stream_history_pkey PRIMARY KEY (number),
+    CONSTRAINT stream_history_history_check CHECK ((history > 0)),
+    CONSTRAINT stream_history_timeline_check CHECK ((timeline <> ''::text))
+);
+
 CREATE TABLE tx (
     tx_id uuid NOT NULL,
     position bigint NOT NULL DEFAULT nextval('tx_position'::regclass),
@@ -252,7 +296,7 @@ END),
     CONSTRAINT tx_rival_is_whole CHECK (((rival IS NULL) = (rival_block IS NULL))),
     CONSTRAINT tx_signer_check CHECK ((octet_length(signer) = 20)),
     CONSTRAINT tx_state_check CHECK ((state = ANY (ARRAY['CREATED'::text, 'ALLOCATED'::text, 'SUBMITTED'::text, 'TRACKING'::text, 'CONFIRMED'::text, 'FAILED'::text]))),
-    CONSTRAINT tx_sub_state_check CHECK ((sub_state = ANY (ARRAY['PENDING'::text, 'STALE'::text, 'UNDERPRICED'::text, 'INSUFFICIENT_FUNDS'::text, 'REORGED'::text, 'REVERTED'::text, 'CANCELLED'::text, 'REJECTED'::text, 'REPLACED_EXTERNALLY'::text, 'PAUSED'::text]))),
+    CONSTRAINT tx_sub_state_check CHECK ((sub_state = ANY (ARRAY['PENDING'::text, 'STALE'::text, 'UNDERPRICED'::text, 'INSUFFICIENT_FUNDS'::text, 'REORGED'::text, 'REVERTED'::text, 'CANCELLED'::text, 'REJECTED'::text, 'REPLACED_EXTERNALLY'::text, 'PAUSED'::text, 'RESTORED'::text, 'CLEARED'::text, 'ESTIMATING'::text]))),
     CONSTRAINT tx_told_hash_check CHECK ((octet_length(told_hash) = 32)),
     CONSTRAINT tx_told_height_check CHECK ((told_height >= 0)),
     CONSTRAINT tx_told_is_whole CHECK (((told_height IS NULL) = (told_hash IS NULL))),
@@ -287,6 +331,12 @@ CREATE UNIQUE INDEX api_key_name ON public.api_key USING btree (name) WHERE (rev
 CREATE UNIQUE INDEX attempt_hash ON public.attempt USING btree (hash);
 
 CREATE INDEX lane_event_of_lane ON public.lane_event USING btree (chain_id, signer, transaction, entry);
+
+CREATE INDEX lane_restored ON public.lane USING btree (chain_id, signer) WHERE (restored_at IS NOT NULL);
+
+CREATE INDEX lane_unaligned ON public.lane USING btree (chain_id, signer) WHERE ((timeline IS NULL) AND (next_nonce IS NOT NULL));
+
+CREATE INDEX lost_tx_unclaimed ON public.lost_tx USING btree (chain_id, signer, nonce) WHERE (claimed_by IS NULL);
 
 CREATE INDEX nonce_hold_over ON public.nonce USING btree (chain_id, signer, nonce) WHERE ((owner_kind = 'hold'::text) AND (status = 'CONSUMED'::text));
 
@@ -353,6 +403,15 @@ BEGIN
     END USING ERRCODE = 'check_violation';
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.lost_tx_refuse()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    RAISE EXCEPTION 'lost transaction at nonce %: it is claimed once, and never changes', OLD.nonce
+        USING ERRCODE = 'check_violation';
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.node_refuse()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -381,6 +440,27 @@ BEGIN
     RAISE EXCEPTION '%: what is not over is never removed', TG_TABLE_NAME USING ERRCODE = 'check_violation';
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.rollout_is_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    PERFORM pg_advisory_xact_lock(stile_ownership_lock());
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.stile_awaits_word(lane_restored timestamp with time zone, lane_settled timestamp with time zone, of_chain bigint, of_signer bytea, of_tenant text, of_tx uuid, of_payload json)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+    SELECT lane_restored IS NOT NULL
+       AND NOT EXISTS (SELECT FROM tx_event e
+                       WHERE e.tx_id = of_tx AND e.kind = 'CLEARED' AND e.at >= lane_restored)
+       AND of_tenant <> 'stile:filler'
+       AND (lane_settled IS NULL OR stile_is_like_lost(of_chain, of_signer, of_payload))
+$function$;
+
 CREATE OR REPLACE FUNCTION public.stile_bucket(signer bytea)
  RETURNS integer
  LANGUAGE sql
@@ -404,6 +484,61 @@ AS $function$
     LEFT JOIN rollout_share s ON s.chain_id = lane_chain
 $function$;
 
+CREATE OR REPLACE FUNCTION public.stile_history()
+ RETURNS bigint
+ LANGUAGE sql
+AS $function$
+    SELECT h.history
+    FROM stream_history h
+    WHERE h.timeline = stile_timeline() AND h.place = coalesce((SELECT o.place FROM origin o), '')
+$function$;
+
+CREATE OR REPLACE FUNCTION public.stile_is_like_lost(of_chain bigint, of_signer bytea, of_payload json)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+    SELECT EXISTS (SELECT FROM lost_tx f
+                   WHERE f.chain_id = of_chain AND f.signer = of_signer AND f.claimed_by IS NULL
+                     AND f.payload->>'to' IS NOT DISTINCT FROM of_payload->>'to'
+                     AND f.payload->>'value' = of_payload->>'value'
+                     AND f.payload->>'data' = of_payload->>'data')
+$function$;
+
+CREATE OR REPLACE FUNCTION public.stile_lanes_elsewhere(chains bigint[], signers bytea[])
+ RETURNS TABLE(chain_id bigint, signer bytea, elsewhere text)
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(stile_ownership_lock());
+    -- Most often nothing was ever said.
+    IF EXISTS (SELECT FROM rollout_lane) OR EXISTS (SELECT FROM rollout_share) THEN
+        RETURN QUERY
+            SELECT e.chain_id, e.signer, e.why
+            FROM (SELECT w.chain_id, w.signer, stile_elsewhere(w.chain_id, w.signer) AS why
+                  FROM (SELECT DISTINCT * FROM unnest(chains, signers)) AS w (chain_id, signer)
+                  OFFSET 0) e
+            WHERE e.why IS NOT NULL;
+    END IF;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.stile_may_be_lost(of_status text, of_reason text, of_time timestamp with time zone, lane_restored timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+    SELECT (of_status <> 'CONSUMED' AND of_time < lane_restored)
+        OR (of_status = 'SUSPECT' AND of_reason = 'given out before the database lost its last commits')
+$function$;
+
+CREATE OR REPLACE FUNCTION public.stile_ownership_lock()
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+    SELECT hashtextextended('stile ownership of lanes', 0)
+$function$;
+
 CREATE OR REPLACE FUNCTION public.stile_timeline()
  RETURNS text
  LANGUAGE sql
@@ -415,12 +550,21 @@ CREATE OR REPLACE FUNCTION public.tx_refuse()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+DECLARE
+    why text;
 BEGIN
-    RAISE EXCEPTION 'transaction %: %', OLD.tx_id, CASE
+    why := CASE
         WHEN NEW.nonce IS DISTINCT FROM OLD.nonce AND OLD.nonce IS NOT NULL THEN 'a bound nonce never changes'
         WHEN NEW.events < OLD.events THEN 'its history never gets shorter'
-        ELSE 'it stays on its lane'
-    END USING ERRCODE = 'check_violation';
+        WHEN NEW.chain_id <> OLD.chain_id OR NEW.signer <> OLD.signer THEN 'it stays on its lane'
+        WHEN NOT EXISTS (SELECT FROM tx s
+                         WHERE s.tx_id = OLD.replaced_by AND s.state = 'FAILED' AND s.nonce IS NULL)
+            THEN 'it has a successor and is never sent again'
+    END;
+    IF why IS NULL THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'transaction %: %', OLD.tx_id, why USING ERRCODE = 'check_violation';
 END $function$;
 
 CREATE TRIGGER api_key_rules BEFORE UPDATE ON public.api_key FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR (new.hash <> old.hash) OR (new.operations <> old.operations) OR (new.signers IS DISTINCT FROM old.signers))) EXECUTE FUNCTION api_key_refuse();
@@ -431,15 +575,19 @@ CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW E
 
 CREATE TRIGGER lane_rules BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.fencing_token <= old.fencing_token) AND ((new.fencing_token < old.fencing_token) OR (new.owner_incarnation <> old.owner_incarnation) OR (new.next_nonce < old.next_nonce) OR ((new.next_nonce IS NULL) AND (old.next_nonce IS NOT NULL))))) EXECUTE FUNCTION lane_refuse();
 
+CREATE TRIGGER lost_tx_rules BEFORE UPDATE ON public.lost_tx FOR EACH ROW WHEN (((old.claimed_by IS NOT NULL) OR (new.hash <> old.hash) OR (new.raw IS DISTINCT FROM old.raw))) EXECUTE FUNCTION lost_tx_refuse();
+
 CREATE TRIGGER node_rules BEFORE UPDATE ON public.node FOR EACH ROW WHEN (((new.incarnation <> old.incarnation) AND (new.started_at <= old.started_at))) EXECUTE FUNCTION node_refuse();
 
 CREATE TRIGGER nonce_is_kept_until_consumed BEFORE DELETE ON public.nonce FOR EACH ROW WHEN ((old.status <> 'CONSUMED'::text)) EXECUTE FUNCTION refuse_removal();
 
 CREATE TRIGGER nonce_rules BEFORE UPDATE ON public.nonce FOR EACH ROW WHEN ((((old.status = 'CONSUMED'::text) AND (new.status <> 'CONSUMED'::text)) OR ((new.owner_id <> old.owner_id) AND (old.status <> 'RELEASED'::text)))) EXECUTE FUNCTION nonce_refuse();
 
+CREATE TRIGGER rollout_change BEFORE UPDATE ON public.rollout_version FOR EACH STATEMENT EXECUTE FUNCTION rollout_is_changed();
+
 CREATE TRIGGER tx_is_kept_until_done BEFORE DELETE ON public.tx FOR EACH ROW WHEN ((old.phase <> 'DONE'::text)) EXECUTE FUNCTION refuse_removal();
 
-CREATE TRIGGER tx_rules BEFORE UPDATE ON public.tx FOR EACH ROW WHEN ((((old.nonce IS NOT NULL) AND (new.nonce IS DISTINCT FROM old.nonce)) OR (new.events < old.events) OR (new.chain_id <> old.chain_id) OR (new.signer <> old.signer))) EXECUTE FUNCTION tx_refuse();
+CREATE TRIGGER tx_rules BEFORE UPDATE ON public.tx FOR EACH ROW WHEN ((((old.nonce IS NOT NULL) AND (new.nonce IS DISTINCT FROM old.nonce)) OR (new.events < old.events) OR (new.chain_id <> old.chain_id) OR (new.signer <> old.signer) OR ((old.replaced_by IS NOT NULL) AND (old.state = 'FAILED'::text) AND (new.state <> 'FAILED'::text)))) EXECUTE FUNCTION tx_refuse();
 
 COMMENT ON table api_key IS 'Who may call, what for, and for which signers';
 
@@ -449,6 +597,8 @@ COMMENT ON table lane IS 'Lease and cursor of each signer on each chain';
 
 COMMENT ON table lane_event IS 'What happened to each lane, in order';
 
+COMMENT ON table lost_tx IS 'What the chain has and a restored database had forgotten';
+
 COMMENT ON table node IS 'Who shares this database, and when it was last heard of';
 
 COMMENT ON table nonce IS 'Every nonce ever given out, and who has it';
@@ -456,6 +606,8 @@ COMMENT ON table nonce IS 'Every nonce ever given out, and who has it';
 COMMENT ON table origin IS 'The server and the table that the lanes were last known in';
 
 COMMENT ON table rollout_lane IS 'Whose lanes are, while they are moved: stile, v1, or stopped in between';
+
+COMMENT ON table stream_history IS 'The histories of this database that places in the stream belong to';
 
 COMMENT ON table tx IS 'Managed transactions and where they stand';
 

@@ -66,7 +66,10 @@ CREATE TABLE lane (
     updated_at        INTEGER NOT NULL,
     next_nonce        INTEGER CHECK (next_nonce >= 0),
     last_chain_nonce  INTEGER CHECK (last_chain_nonce >= 0),
-    paused            TEXT    CHECK (paused <> ''), timeline TEXT CHECK (timeline <> ''), elsewhere TEXT CHECK (elsewhere IN ('v1', 'stopped', 'share')),
+    paused            TEXT    CHECK (paused <> ''), timeline TEXT CHECK (timeline <> ''), elsewhere TEXT CHECK (elsewhere IN ('v1', 'stopped', 'share')), restored_at INTEGER, restored_from INTEGER
+    CHECK (restored_from >= 0) CHECK ((restored_at IS NULL) = (restored_from IS NULL)), restored_to INTEGER
+    CHECK (restored_from <= restored_to) CHECK ((restored_at IS NULL) = (restored_to IS NULL)), restore_settled_at INTEGER
+    CHECK (restored_at IS NOT NULL OR restore_settled_at IS NULL),
     PRIMARY KEY (chain_id, signer)
 ) STRICT, WITHOUT ROWID;
 
@@ -79,6 +82,21 @@ CREATE TABLE lane_event (
     node_id       TEXT    NOT NULL,
     fencing_token INTEGER,
     data          TEXT    NOT NULL CHECK (json_valid(data))
+) STRICT;
+
+CREATE TABLE lost_tx (
+    chain_id     INTEGER NOT NULL CHECK (chain_id > 0),
+    signer       BLOB    NOT NULL CHECK (length(signer) = 20),
+    nonce        INTEGER NOT NULL CHECK (nonce >= 0),
+    hash         BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32),
+    block_number INTEGER NOT NULL CHECK (block_number >= 0),
+    raw          BLOB    CHECK (length(raw) > 0),
+    payload      TEXT    CHECK (json_valid(payload)),
+    found_at     INTEGER NOT NULL,
+    claimed_by   BLOB    UNIQUE CHECK (length(claimed_by) = 16),
+    PRIMARY KEY (chain_id, signer, nonce),
+    CONSTRAINT lost_tx_is_readable_or_not CHECK ((raw IS NULL) = (payload IS NULL)),
+    CONSTRAINT lost_tx_is_claimed_by_what_it_does CHECK (claimed_by IS NULL OR raw IS NOT NULL)
 ) STRICT;
 
 CREATE TABLE node (
@@ -148,7 +166,15 @@ CREATE TABLE rollout_version (
 
 CREATE TABLE sqlite_sequence(name,seq);
 
-CREATE TABLE tx (
+CREATE TABLE stream_history (
+    number   INTEGER PRIMARY KEY AUTOINCREMENT,
+    history  INTEGER NOT NULL UNIQUE CHECK (history > 0),
+    began    INTEGER NOT NULL,
+    -- NULL for the one that goes on.
+    reached  INTEGER
+) STRICT;
+
+CREATE TABLE "tx" (
     position              INTEGER PRIMARY KEY AUTOINCREMENT,
     tx_id                 BLOB    NOT NULL UNIQUE CHECK (length(tx_id) = 16),
     tenant                TEXT    NOT NULL,
@@ -165,7 +191,7 @@ CREATE TABLE tx (
         ('CREATED', 'ALLOCATED', 'SUBMITTED', 'TRACKING', 'CONFIRMED', 'FAILED')),
     sub_state             TEXT    CHECK (sub_state IN
         ('PENDING', 'STALE', 'UNDERPRICED', 'INSUFFICIENT_FUNDS', 'REORGED', 'REVERTED', 'CANCELLED',
-         'REJECTED', 'REPLACED_EXTERNALLY', 'PAUSED')),
+         'REJECTED', 'REPLACED_EXTERNALLY', 'PAUSED', 'RESTORED', 'CLEARED', 'ESTIMATING')),
     outcome               TEXT    CHECK (outcome IN ('success', 'reverted')),
     tx_hash               BLOB    CHECK (length(tx_hash) = 32),
     block_number          INTEGER CHECK (block_number >= 0),
@@ -182,9 +208,14 @@ CREATE TABLE tx (
     last_submit_at        INTEGER,
     next_resubmit_at      INTEGER,
     last_receipt_check_at INTEGER,
-    confirmed_at          INTEGER, rival TEXT CHECK (json_valid(rival)), rival_block INTEGER
-    CHECK (rival_block >= 0) CHECK ((rival IS NULL) = (rival_block IS NULL)), wish TEXT CHECK (json_valid(wish)), replaces BLOB CHECK (length(replaces) = 16), replaced_by BLOB CHECK (length(replaced_by) = 16), done_block INTEGER GENERATED ALWAYS AS (CASE state
-    WHEN 'CONFIRMED' THEN block_number WHEN 'FAILED' THEN rival_block END) VIRTUAL,
+    confirmed_at          INTEGER,
+    rival                 TEXT    CHECK (json_valid(rival)),
+    rival_block           INTEGER CHECK (rival_block >= 0) CHECK ((rival IS NULL) = (rival_block IS NULL)),
+    wish                  TEXT    CHECK (json_valid(wish)),
+    replaces              BLOB    CHECK (length(replaces) = 16),
+    replaced_by           BLOB    CHECK (length(replaced_by) = 16),
+    done_block            INTEGER GENERATED ALWAYS AS (CASE state
+        WHEN 'CONFIRMED' THEN block_number WHEN 'FAILED' THEN rival_block END) VIRTUAL,
     CONSTRAINT tx_nonce_fits_state CHECK (CASE state
         WHEN 'CREATED' THEN nonce IS NULL WHEN 'FAILED' THEN 1 ELSE nonce IS NOT NULL END),
     CONSTRAINT tx_mined_has_receipt CHECK (state NOT IN ('TRACKING', 'CONFIRMED')
@@ -216,7 +247,13 @@ CREATE INDEX allocation_key_nonce ON allocation_key (chain_id, signer, nonce);
 
 CREATE UNIQUE INDEX api_key_name ON api_key (name) WHERE revoked_at IS NULL;
 
+CREATE INDEX lane_restored ON lane (chain_id, signer) WHERE restored_at IS NOT NULL;
+
+CREATE INDEX lane_unaligned ON lane (chain_id, signer) WHERE timeline IS NULL AND next_nonce IS NOT NULL;
+
 CREATE INDEX lane_event_of_lane ON lane_event (chain_id, signer, entry);
+
+CREATE INDEX lost_tx_unclaimed ON lost_tx (chain_id, signer, nonce) WHERE claimed_by IS NULL;
 
 CREATE INDEX nonce_hold_over ON nonce (chain_id, signer, nonce) WHERE owner_kind = 'hold' AND status = 'CONSUMED';
 
@@ -267,6 +304,10 @@ CREATE TRIGGER lane_token_never_falls BEFORE UPDATE ON lane
     WHEN NEW.fencing_token < OLD.fencing_token
     BEGIN SELECT RAISE(ABORT, 'lane: the fencing token never falls'); END;
 
+CREATE TRIGGER lost_tx_is_claimed_once BEFORE UPDATE ON lost_tx
+    WHEN OLD.claimed_by IS NOT NULL OR NEW.hash <> OLD.hash OR NEW.raw IS NOT OLD.raw
+    BEGIN SELECT RAISE(ABORT, 'lost transaction: it is claimed once, and never changes'); END;
+
 CREATE TRIGGER node_rules BEFORE UPDATE ON node
 WHEN NEW.incarnation <> OLD.incarnation AND NEW.started_at <= OLD.started_at
 BEGIN
@@ -300,3 +341,9 @@ CREATE TRIGGER tx_is_kept_until_done BEFORE DELETE ON tx
 CREATE TRIGGER tx_stays_on_its_lane BEFORE UPDATE ON tx
     WHEN NEW.chain_id <> OLD.chain_id OR NEW.signer <> OLD.signer
     BEGIN SELECT RAISE(ABORT, 'transaction: it stays on its lane'); END;
+
+CREATE TRIGGER tx_with_successor_stays_closed BEFORE UPDATE ON tx
+    WHEN OLD.replaced_by IS NOT NULL AND OLD.state = 'FAILED' AND NEW.state <> 'FAILED'
+         AND NOT EXISTS (SELECT 1 FROM tx s
+                         WHERE s.tx_id = OLD.replaced_by AND s.state = 'FAILED' AND s.nonce IS NULL)
+    BEGIN SELECT RAISE(ABORT, 'transaction: it has a successor and is never sent again'); END;

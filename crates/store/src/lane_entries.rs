@@ -29,6 +29,8 @@ pub(crate) fn realigned_data(
     let mut said = if data.is_object() { data.clone() } else { json!({}) };
     said["from"] = json!(realigned.from);
     said["cursor"] = json!(realigned.to);
+    said["restored"] = json!(realigned.restored);
+    said["boundAgain"] = json!(realigned.bound_again);
     said["chainNonce"] = json!(remembered.used);
     said["givenOut"] = json!(remembered.given_out);
     said["timelineBefore"] = json!(before);

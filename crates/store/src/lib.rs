@@ -44,6 +44,11 @@
 //! [`RolloutStore`] says which lanes are Stile's, while they are moved to it one by one, and takes
 //! over nonces that were given out before. [`v1`] reads and fences the tables they come from.
 //!
+//! # Restored databases
+//!
+//! [`RestoreStore`] is the part about lanes whose database may have lost commits: what the chain has
+//! that the database does not, and what waits until it is known whether it was sent.
+//!
 //! # API keys
 //!
 //! [`KeyStore`] is the part about who may call. Of a token only its SHA-256 is here, so whoever
@@ -58,6 +63,8 @@
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 mod error;
+mod histories;
+mod in_flight;
 mod key_store;
 mod lane_entries;
 mod mark_rules;
@@ -67,6 +74,7 @@ mod open;
 pub mod planted;
 pub mod postgres;
 pub mod raw;
+mod restore_store;
 mod rollout_store;
 pub mod sqlite;
 mod store;
@@ -77,16 +85,19 @@ mod types;
 pub mod v1;
 
 pub use error::StoreError;
+pub use in_flight::{InFlightFrom, InFlightPage, PageLimit, SIZE_PER_RAW_BYTE};
 pub use key_store::{ActiveKey, Key, KeyRef, KeyStore, NewKey};
 pub use node_store::{Heard, LaneNews, LiveNode, NodeRecord, NodeStore};
 pub use open::{OpenOptions, open, patience};
+pub use restore_store::{LostTx, Recovery, RestoreMark, RestoreStore};
 pub use rollout_store::{ImportEnd, ImportPart, Imported, OwnerChange, RolloutStore};
 pub use store::Store;
 pub use tx_store::TxStore;
 pub use tx_types::{
-    Acceptance, Attempt, BindTx, Bindable, HeaderUpdate, LaneChanges, LedgerOwner, NewAttempt,
-    NewEvent, NewTx, NonceOwner, OpenAttempt, OpenTx, Recorded, Sending, Set, StreamEvent,
-    StreamPosition, Tx, TxBinding, TxChange, TxEvent, TxFilter, TxPage, Wish, WishEnd, Withdrawal,
+    Acceptance, Attempt, BindTx, Bindable, HeaderUpdate, HistoryChange, HistoryId, LaneChanges,
+    LedgerOwner, NewAttempt, NewEvent, NewTx, NonceOwner, OpenAttempt, OpenTx, Recorded, Sending,
+    Set, StreamEvent, StreamHistory, StreamPosition, Tx, TxBinding, TxChange, TxEvent, TxFilter,
+    TxPage, Wish, WishEnd, Withdrawal,
 };
 pub use types::{
     Acquisition, Advance, AllocationKey, Binding, Claim, ExpiredLane, FencingToken, HeldLane,

@@ -18,9 +18,9 @@ pub struct OpenOptions {
     pub url: String,
     /// Where notifications are heard, past any pooler (PostgreSQL); `None`: at `url`.
     pub direct_url: Option<String>,
-    /// Connections at most (PostgreSQL).
+    /// Connections at most (PostgreSQL), beside the two that keep leases.
     pub pool_size: usize,
-    /// The longest a statement may run.
+    /// The longest a statement may run; on SQLite, a read.
     pub statement_timeout: Duration,
     /// The longest a statement may wait for a row.
     pub lock_timeout: Duration,
@@ -38,7 +38,8 @@ pub fn open(options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
         if path.is_empty() {
             return Err(StoreError::Url("sqlite:// must be followed by a file name".into()));
         }
-        return Ok(Arc::new(SqliteStore::open(&PathBuf::from(path), options.serve)?));
+        let store = SqliteStore::open(&PathBuf::from(path), options.serve)?;
+        return Ok(Arc::new(store.with_read_limit(options.statement_timeout)));
     }
     if options.url.starts_with("postgres://") || options.url.starts_with("postgresql://") {
         return Ok(Arc::new(PostgresStore::new(PostgresOptions {

@@ -8,8 +8,8 @@ use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Rememb
 use crate::{
     Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
     KeyStore, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, NodeStore, Realign,
-    Realigned, Refusal, Renewal, Resumed, RolloutStore, SchemaReport, StoreError, StreamPosition,
-    TxStore,
+    Realigned, Refusal, Renewal, RestoreStore, Resumed, RolloutStore, SchemaReport, StoreError,
+    StreamPosition, TxStore,
 };
 
 /// The durable truth about lanes, nonces and holds.
@@ -18,7 +18,7 @@ use crate::{
 /// entry for each item, in the slice's order; an item refused does not harm the others. Slices may
 /// come in any order and name a lane only once.
 #[async_trait]
-pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore {
+pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore + RestoreStore {
     /// Brings the schema up to date. Safe to call from several nodes at once.
     async fn migrate(&self) -> Result<SchemaReport, StoreError>;
 
@@ -121,6 +121,18 @@ pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore {
         lease: Duration,
     ) -> Result<Result<Vec<Hold>, Refusal>, StoreError>;
 
+    /// Pauses a lane by the word of its holder, with what was found in the lane's history, and raises
+    /// its token as [`Self::pause`] does. Refused if the lane is somebody else's by now: a node that
+    /// slept knows nothing of what its successor did. A lane that is paused already keeps its first
+    /// reason and its token.
+    async fn pause_as_holder(
+        &self,
+        claim: &Claim,
+        found: &NewLaneEvent,
+        reason: &str,
+        lease: Duration,
+    ) -> Result<Result<(), Refusal>, StoreError>;
+
     /// Sets the cursor of a lane that has none yet, with the first entry of the lane's history.
     /// Answers where the cursor stands.
     async fn start_cursor(
@@ -133,8 +145,9 @@ pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore {
 
     /// Brings a lane into this history of the database: its cursor goes past everything that can
     /// have been given out in the one that was lost, its token past every one that can have been
-    /// seen, with an entry in the lane's history. `None`: it is part of this history already, or has
-    /// no cursor yet.
+    /// seen, with an entry in the lane's history. Where commits may be missing the lane is marked: see
+    /// [`RestoreStore`]. What only this node remembers to have given out is on record from then on, in
+    /// the hands of a silent caller. `None`: it is part of this history already, or has no cursor yet.
     async fn realign(
         &self,
         node: &NodeId,
@@ -173,8 +186,8 @@ pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore {
     /// Marks holds by their callers' word.
     async fn mark(&self, marks: &[Mark]) -> Result<Vec<MarkOutcome>, StoreError>;
 
-    /// Pauses a lane and raises its token, so that plans in memory die; with an entry in the lane's
-    /// history. A lane that is paused already keeps its first reason and its token, and nothing is
+    /// Pauses a lane by a person's word and raises its token, so that plans in memory die; with an
+    /// entry in the lane's history. A lane that is paused already keeps its first reason and its token, and nothing is
     /// written. `false`: no such lane.
     async fn pause(
         &self,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stile_domain::{Fees, Finality, Nonce, Standing, Step, Timestamp, TxId};
+use stile_domain::{Fees, Finality, Nonce, Standing, Step, Timestamp, TxId, TxState};
 
 use crate::{BindTx, Bindable, NewAttempt, NewTx, StoreError, Tx, TxBinding, Withdrawal};
 
@@ -53,6 +53,11 @@ pub(crate) fn withdrawn_standing() -> Result<Standing, StoreError> {
     Standing::CREATED.after(Step::Withdrawn).map_err(|e| StoreError::Internal(e.to_string()))
 }
 
+/// Where a transaction without a nonce stands after a step.
+pub(crate) fn standing_after(step: Step) -> Result<Standing, StoreError> {
+    Standing::CREATED.after(step).map_err(|e| StoreError::Internal(e.to_string()))
+}
+
 /// The answer about a transaction that could not be withdrawn now: it may have been before.
 pub(crate) fn unwithdrawn(found: Option<Tx>) -> Withdrawal {
     match found {
@@ -60,6 +65,8 @@ pub(crate) fn unwithdrawn(found: Option<Tx>) -> Withdrawal {
         Some(tx) if withdrawn_standing().is_ok_and(|standing| standing == tx.standing) => {
             Withdrawal::Done(tx)
         }
+        // Nothing else keeps what has no nonce from being withdrawn.
+        Some(tx) if tx.standing.state == TxState::Created => Withdrawal::AwaitsWord(tx),
         Some(tx) => Withdrawal::TooLate(tx),
     }
 }
@@ -123,7 +130,8 @@ impl NewTx {
 }
 
 impl BindTx {
-    pub(crate) fn id(&self) -> TxId {
+    /// Which transaction it is.
+    pub fn id(&self) -> TxId {
         match &self.what {
             Bindable::New(new) => new.id,
             Bindable::Waiting(id) => *id,

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 
 use crate::{
-    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, NonceOwner, OpenTx, Recorded, Refusal,
-    StoreError, StreamEvent, StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, Wish,
-    Withdrawal,
+    Acceptance, Attempt, HeaderUpdate, InFlightFrom, InFlightPage, LaneChanges, NewTx, NonceOwner,
+    OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx, TxBinding,
+    TxEvent, TxFilter, TxPage, Wish, Withdrawal,
 };
 
 /// The durable truth about managed transactions. See [`crate::Store`] for what holds of all calls.
@@ -19,11 +19,13 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
     // --- what needs no lease -------------------------------------------------------------------
 
     /// Accepts transactions as `CREATED`. One whose request id is taken is not written; the answer
-    /// is what took it. Two of the slice may carry the same request id: the first wins.
+    /// is what took it. Two of the slice may carry the same request id: the first wins. None is
+    /// accepted for a lane that is not Stile's, whatever is changing hands at the same moment.
     async fn accept(&self, node: &NodeId, txs: &[NewTx]) -> Result<Vec<Acceptance>, StoreError>;
 
     /// Withdraws a transaction that has no nonce yet, by compare-and-set on `CREATED`: it is
-    /// `FAILED`, and nobody binds it any more.
+    /// `FAILED`, and nobody binds it any more. What waits for a person's word is not: it may be on the
+    /// chain.
     async fn withdraw(&self, node: &NodeId, id: TxId) -> Result<Withdrawal, StoreError>;
 
     /// Leaves a wish for the lane's holder, in place of an earlier one, if the transaction has a
@@ -63,7 +65,9 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
         lease: Duration,
     ) -> Result<Vec<Result<Vec<Tx>, Refusal>>, StoreError>;
 
-    /// Writes what happened to transactions. A change that is [`Recorded::Lost`] harms no other.
+    /// Writes what happened to transactions. A change that is [`Recorded::Lost`] harms no other. One
+    /// that would open a transaction again which has a successor is lost, too, unless the successor
+    /// was withdrawn before it had a nonce: the two could both be executed.
     async fn record(
         &self,
         node: &NodeId,
@@ -114,14 +118,41 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
     /// A transaction's attempts, oldest first.
     async fn attempts(&self, tx: TxId) -> Result<Vec<Attempt>, StoreError>;
 
-    /// Which of these lanes have transactions that wait for a nonce.
+    /// Which of these lanes have transactions that wait for a nonce. Here and in
+    /// [`TxStore::waiting`], and where a new one may not overtake others, those that wait for an
+    /// estimate of their gas are left out: they hold up nobody.
     async fn lanes_with_waiting(&self, lanes: &[Lane]) -> Result<Vec<Lane>, StoreError>;
 
     /// The transactions of a lane that wait for a nonce, oldest first.
     async fn waiting(&self, lane: Lane, limit: u32) -> Result<Vec<Tx>, StoreError>;
 
-    /// The transactions of these lanes that have a nonce and are not done, by lane and nonce.
-    async fn open_txs(&self, lanes: &[Lane]) -> Result<Vec<OpenTx>, StoreError>;
+    /// The transactions of these lanes that wait for an estimate of their gas (`ESTIMATING`), in
+    /// order of acceptance.
+    async fn unestimated(&self, lanes: &[Lane], limit: u32) -> Result<Vec<Tx>, StoreError>;
+
+    /// The transactions of these lanes that have a nonce and are not done, as many as fit into one
+    /// answer: the lowest nonce of each lane first, lanes in the order in which they are asked for. Go
+    /// on with what the page says is left.
+    async fn in_flight_page(
+        &self,
+        from: &[InFlightFrom],
+        limit: PageLimit,
+    ) -> Result<InFlightPage, StoreError>;
+
+    /// All of them at once, by lane and nonce, however many there are: for tests and tools. Who
+    /// serves reads pages.
+    async fn open_txs(&self, lanes: &[Lane]) -> Result<Vec<OpenTx>, StoreError> {
+        let limit = PageLimit { rows: 500, bytes: u64::MAX };
+        let mut left: Vec<InFlightFrom> = lanes.iter().copied().map(InFlightFrom::start).collect();
+        let mut all = Vec::new();
+        while !left.is_empty() {
+            let page = self.in_flight_page(&left, limit).await?;
+            all.extend(page.txs);
+            left = [page.unread, page.more].concat();
+        }
+        all.sort_unstable_by_key(|open: &OpenTx| (open.tx.lane, open.tx.nonce));
+        Ok(all)
+    }
 
     /// The transactions of these lanes, of one chain, that are done and were mined above this
     /// height: what a reorganisation down to it reopens.

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stile_domain::{
-    AttemptKind, B256, Bytes, ChainId, EventKind, Fees, Finality, Header, Hold, Lane, NodeId,
-    Nonce, Outcome, Payload, Plan, Receipt, Rival, Standing, SubState, Timestamp, TxId, TxState,
+    AttemptKind, B256, Bytes, ChainId, Elsewhere, EventKind, Fees, Finality, Header, Hold, Lane,
+    NodeId, Nonce, Outcome, Payload, Plan, Receipt, Rival, Standing, SubState, Timestamp, TxId,
+    TxState,
 };
+use uuid::Uuid;
 
 use crate::{Claim, FencingToken, LaneEvent, StoreError};
 
@@ -43,6 +45,8 @@ pub enum Acceptance {
     /// The request id was used before, by this one. Whether it is the same request is for the
     /// caller to compare.
     Existing(Tx),
+    /// The lane is not Stile's, as the commit itself found: nothing was written.
+    Elsewhere(Elsewhere),
 }
 
 /// A transaction, with everything but its attempts and its history.
@@ -150,6 +154,9 @@ pub enum Withdrawal {
     Done(Tx),
     /// It has a nonce, or is done: as it stands.
     TooLate(Tx),
+    /// It has no nonce, and may have been sent before the database was restored: it waits for a
+    /// person's word.
+    AwaitsWord(Tx),
     /// There is none of that name.
     NotFound,
 }
@@ -347,7 +354,8 @@ pub enum Recorded {
         /// Its length.
         events: u32,
     },
-    /// The transaction is not as the change expects it: read it again.
+    /// The transaction is not as the change expects it, or has a successor and stays closed: read it
+    /// again.
     Lost,
 }
 
@@ -387,6 +395,8 @@ pub enum StreamEvent {
     Tx(TxEvent),
     /// Of a lane's.
     Lane(LaneEvent),
+    /// The reader comes from another history of the database. Only for this reader, and always alone.
+    HistoryChanged(HistoryChange),
 }
 
 impl StreamEvent {
@@ -395,39 +405,110 @@ impl StreamEvent {
         match self {
             Self::Tx(event) => event.position,
             Self::Lane(event) => event.position,
+            Self::HistoryChanged(change) => change.position,
         }
     }
 
-    /// Whose lane it is about.
-    pub fn lane(&self) -> Lane {
+    /// Whose lane it is about; `None` if it is about all of them.
+    pub fn lane(&self) -> Option<Lane> {
         match self {
-            Self::Tx(event) => event.lane,
-            Self::Lane(event) => event.lane,
+            Self::Tx(event) => Some(event.lane),
+            Self::Lane(event) => Some(event.lane),
+            Self::HistoryChanged(_) => None,
         }
     }
 }
 
-/// A place in the stream of events. Whoever has read up to one has missed nothing before it, even
-/// though commits finish out of order.
+/// The database has another history than the one that a place in the stream belongs to: a standby took
+/// over, or a backup was restored. What was read last may never have happened, as far as the database
+/// goes, and what comes next may have been read before. Nothing is missed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryChange {
+    /// Where the reader goes on: where the histories part as far as that is known, or at the beginning.
+    pub position: StreamPosition,
+    /// The history it comes from; `None` if its place does not say.
+    pub from: Option<StreamHistory>,
+    /// The history that is being written.
+    pub to: StreamHistory,
+}
+
+/// A history of the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamHistory {
+    /// Its name.
+    pub id: HistoryId,
+    /// The timeline of PostgreSQL; `None` where there is none, or where the history is not on record.
+    pub timeline: Option<String>,
+}
+
+/// The name of a history of the database, drawn at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HistoryId(pub(crate) i64);
+
+impl HistoryId {
+    pub(crate) fn fresh() -> Self {
+        let (random, _) = Uuid::new_v4().as_u64_pair();
+        Self((random >> 1).cast_signed() | 1)
+    }
+}
+
+impl fmt::Display for HistoryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A place in the stream of events, in one history of the database. Whoever has read up to one has
+/// missed nothing before it, even though commits finish out of order. As text it is opaque, and stays
+/// readable: places from before histories had names are read, too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamPosition {
     pub(crate) transaction: i64,
     pub(crate) entry: i64,
+    pub(crate) history: Option<HistoryId>,
+}
+
+impl StreamPosition {
+    /// The same place without the name of its history.
+    pub(crate) fn unnamed(self) -> Self {
+        Self { history: None, ..self }
+    }
+
+    /// The same place in a history.
+    pub(crate) fn of(self, history: HistoryId) -> Self {
+        Self { history: Some(history), ..self }
+    }
 }
 
 impl fmt::Display for StreamPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.transaction, self.entry)
+        write!(f, "{}-{}", self.transaction, self.entry)?;
+        self.history.map_or(Ok(()), |history| write!(f, "-{history}"))
     }
 }
 
 impl FromStr for StreamPosition {
     type Err = stile_domain::UnknownName;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parse = |text: &str| text.parse::<u64>().ok().and_then(|n| i64::try_from(n).ok());
-        let parts = text.split_once('-').and_then(|(t, e)| Some((parse(t)?, parse(e)?)));
-        let (transaction, entry) = parts.ok_or(stile_domain::UnknownName)?;
-        Ok(Self { transaction, entry })
+        let number = |text: &str| text.parse::<u64>().ok().and_then(|n| i64::try_from(n).ok());
+        let history = |text: &str| {
+            let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let id = i64::from_str_radix(text, 16).ok().filter(|id| digits && *id > 0);
+            id.map(HistoryId)
+        };
+        let mut parts = text.split('-');
+        let position = match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(transaction), Some(entry), None, None) => number(transaction)
+                .zip(number(entry))
+                .map(|(transaction, entry)| Self { transaction, entry, history: None }),
+            (Some(transaction), Some(entry), Some(name), None) => {
+                number(transaction).zip(number(entry)).zip(history(name)).map(
+                    |((transaction, entry), name)| Self { transaction, entry, history: Some(name) },
+                )
+            }
+            _ => None,
+        };
+        position.ok_or(stile_domain::UnknownName)
     }
 }
 
@@ -450,7 +531,8 @@ pub struct OpenAttempt {
     pub kind: AttemptKind,
     /// Its hash.
     pub hash: B256,
-    /// The bytes that are sent, and sent again.
+    /// The bytes that are sent, and sent again. Empty where a newer attempt is sent instead, see
+    /// [`crate::InFlightPage`].
     pub raw: Bytes,
 }
 

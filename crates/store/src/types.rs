@@ -8,7 +8,7 @@ use stile_domain::{
     Plan, Released, Timestamp,
 };
 
-use crate::StreamPosition;
+use crate::{RestoreMark, StreamPosition};
 
 /// The number on a lane that rises at every change of holder and never falls. Only a row of the
 /// database yields one.
@@ -133,6 +133,10 @@ pub enum Refusal {
     /// The database was failed over or restored since the lane was held against its chain.
     #[error("the database has another history than the lane: it is held against its chain first")]
     Unaligned,
+    /// The database was restored, and one of the transactions may have been sent before: it waits for
+    /// a person's word, or for the chain's.
+    #[error("the database was restored: what waits may have been sent before")]
+    Restored,
     /// The lane's ledger contradicts its cursor: a row exists where the cursor says none can be.
     #[error("the nonce ledger contradicts the cursor: {0}")]
     Inconsistent(String),
@@ -285,6 +289,8 @@ pub struct LaneView {
     pub elsewhere: Option<Elsewhere>,
     /// Whether it has been held against its chain in this history of the database, if it has a cursor.
     pub aligned: bool,
+    /// Whether commits that concern it may be missing, because the database was restored.
+    pub restored: Option<RestoreMark>,
     /// How many holds stand `HELD`.
     pub held: u64,
     /// How many stand `SUSPECT`.
@@ -393,6 +399,11 @@ pub struct Realigned {
     pub from: Option<Nonce>,
     /// Where it stands now.
     pub to: Nonce,
+    /// Whether commits may be missing: then the lane is marked, and nothing that waits is sent by
+    /// itself.
+    pub restored: bool,
+    /// How many transactions were bound again to nonces that only this node remembered.
+    pub bound_again: usize,
     /// The token that the lane is under now: the claim it was done with is superseded.
     pub token: FencingToken,
 }

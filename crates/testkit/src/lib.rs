@@ -66,7 +66,7 @@ pub use postgres::Postgres;
 pub use process::Process;
 pub use proxy::TcpProxy;
 pub use redis::{Redis, RedisCluster, TlsRedis};
-pub use rpc_proxy::{RpcProxy, Seen, SentRaw};
+pub use rpc_proxy::{Reaction, RpcProxy, Seen, SentRaw};
 pub use signal::Signal;
 pub use slow_proxy::SlowProxy;
 pub use wait::{DEADLINE, eventually, eventually_within};

@@ -2,6 +2,7 @@
 
 mod backup;
 mod freeze;
+mod point_in_time;
 mod standby;
 
 use std::path::{Path, PathBuf};

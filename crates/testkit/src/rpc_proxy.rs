@@ -27,9 +27,10 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+pub use self::faults::Reaction;
 pub use self::log::{Seen, SentRaw};
 
-use self::faults::{Failure, Faults, Lie};
+use self::faults::{Failure, Faults, Lie, Status};
 use self::log::Log;
 use crate::proxy::TcpProxy;
 use crate::wait::DEADLINE;
@@ -159,9 +160,35 @@ impl RpcProxy {
         self.shared.faults.set(|rules| rules.status = Some(http_status));
     }
 
+    /// Each request with a call of this method is answered with this HTTP status, and with when to
+    /// come back if that is given, and is not passed on, until [`RpcProxy::heal`].
+    pub fn fail_with_status(&self, method: &str, http_status: u16, retry_after: Option<&str>) {
+        let retry_after = retry_after.map(ToOwned::to_owned);
+        let status = Status { status: http_status, retry_after };
+        self.shared.faults.set(|rules| {
+            rules.statuses.insert(method.to_owned(), status);
+        });
+    }
+
     /// Closes every connection and refuses new ones, until [`RpcProxy::heal`].
     pub async fn refuse(&self) {
         self.front.cut().await;
+    }
+
+    /// Keeps connections open and takes new ones, and lets no byte through, until
+    /// [`RpcProxy::heal`]: then what has come meanwhile is answered, if anybody still waits.
+    pub fn hang(&self) {
+        self.front.freeze();
+    }
+
+    /// Asks this about each call, by its method and its parameters, before anything else but the hook
+    /// happens to it. What it has to say is what becomes of the whole request. It is no fault that
+    /// passes but what this endpoint is like: it stays when others are healed. The last one counts.
+    pub fn is_like(
+        &self,
+        reaction: impl Fn(&str, &Value) -> Option<Reaction> + Send + Sync + 'static,
+    ) {
+        self.shared.faults.set_nature(Arc::new(reaction));
     }
 
     /// Calls of this method wait, and the batches they are in, until [`RpcProxy::release`]. A
@@ -176,7 +203,7 @@ impl RpcProxy {
     }
 
     /// Ends every fault but [`RpcProxy::hold`]. Connections that were closed stay closed; a hook
-    /// stays.
+    /// stays, and so does what the endpoint is like.
     ///
     /// Panics if somebody took the port while it was refused.
     pub async fn heal(&self) {

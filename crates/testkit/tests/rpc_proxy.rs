@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::{Anvil, AnvilOptions, RpcProxy, eventually};
+use testkit::{Anvil, AnvilOptions, Reaction, RpcProxy, eventually};
 
 /// A chain, a proxy before it and a client of the proxy.
 struct Setup {
@@ -214,4 +214,43 @@ async fn a_lie_changes_the_results_it_is_about_and_no_others() {
     assert!(wrong["error"].is_object(), "{wrong}");
     setup.proxy.heal().await;
     assert_eq!(setup.ask(&count(5, "pending")).await["result"], "0x1");
+}
+
+#[tokio::test]
+async fn what_an_endpoint_is_like_outlasts_its_faults() {
+    let setup = Setup::new().await;
+    setup.proxy.is_like(|method, params| match method {
+        "eth_sendRawTransaction" => Some(Reaction::Error(-32601, "no such method".to_owned())),
+        "eth_gasPrice" => Some(Reaction::Status(403)),
+        "eth_estimateGas" => (params[0]["data"] == "0x01").then_some(Reaction::Silence),
+        _ => None,
+    });
+    setup.proxy.heal().await;
+    let batch = json!([
+        call(1, "eth_sendRawTransaction", json!(["0x00"])),
+        call(2, "eth_chainId", json!([])),
+    ]);
+    let answers = setup.ask(&batch).await;
+    let of =
+        |id: u64| answers.as_array().unwrap().iter().find(|answer| answer["id"] == id).unwrap();
+    assert_eq!((&of(1)["error"]["code"], &of(2)["result"]), (&json!(-32601), &json!("0x7a69")));
+    let refused = setup.post(&call(3, "eth_gasPrice", json!([]))).await.unwrap();
+    assert_eq!(refused.status(), 403);
+    let estimate = |data: &str| call(4, "eth_estimateGas", json!([{ "data": data }]));
+    assert!(setup.ask(&estimate("0x")).await["result"].is_string());
+    let silent = setup.client.post(setup.proxy.url()).json(&estimate("0x01"));
+    let silent = silent.timeout(Duration::from_millis(300)).send().await;
+    assert!(silent.unwrap_err().is_timeout());
+}
+
+#[tokio::test]
+async fn an_endpoint_that_hangs_takes_connections_and_answers_nobody() {
+    let setup = Setup::new().await;
+    setup.proxy.hang();
+    let ask = call(1, "eth_chainId", json!([]));
+    let asked = setup.client.post(setup.proxy.url()).json(&ask);
+    let asked = asked.timeout(Duration::from_millis(300)).send().await;
+    assert!(asked.unwrap_err().is_timeout());
+    setup.proxy.heal().await;
+    assert_eq!(setup.ask(&ask).await["result"], "0x7a69");
 }

@@ -82,6 +82,19 @@ async fn a_backup_is_loaded_into_another_database() {
 }
 
 #[tokio::test]
+async fn a_backup_takes_the_place_of_the_database_it_was_made_of() {
+    let server = Postgres::shared().await;
+    let url = server.database().await;
+    let client = connect(&url).await;
+    client.batch_execute("CREATE TABLE t (); INSERT INTO t DEFAULT VALUES").await.unwrap();
+    let backup = server.dump(&url).await;
+    client.batch_execute("INSERT INTO t DEFAULT VALUES").await.unwrap();
+    server.restore_over(url.rsplit('/').next().unwrap(), &backup).await;
+    assert!(client.batch_execute("SELECT 1").await.is_err(), "its connections are gone");
+    assert_eq!(count(&connect(&url).await).await, 1);
+}
+
+#[tokio::test]
 async fn clients_of_a_pgbouncer_share_its_connections() {
     let server = Postgres::shared().await;
     let url = server.database().await;

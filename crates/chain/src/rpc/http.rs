@@ -1,10 +1,15 @@
 //! JSON-RPC over HTTP.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 
 use super::{CallError, LONGEST_ANSWER};
+use crate::classify;
 use crate::target::{EndpointError, Target};
 
 pub(super) struct Http {
@@ -36,6 +41,7 @@ impl Http {
             sent => sent.map_err(|_| CallError::Unreachable)?,
         };
         let status = response.status();
+        let told = retry_after(response.headers());
         let mut text = Vec::new();
         while let Some(part) = response.chunk().await.map_err(|_| CallError::Unreachable)? {
             if text.len() + part.len() > LONGEST_ANSWER {
@@ -47,7 +53,11 @@ impl Http {
         // of being busy or alone is not about the question, whatever its body says.
         let busy = matches!(status.as_u16(), 429 | 502 | 503 | 504);
         let proper = status.is_success() || (!busy && looks_like_json_rpc(&text));
-        if proper { Ok(text) } else { Err(CallError::Http(status.as_u16())) }
+        match status {
+            _ if proper => Ok(text),
+            StatusCode::TOO_MANY_REQUESTS => Err(CallError::Limited(told.or(told_inside(&text)))),
+            status => Err(CallError::Http(status.as_u16())),
+        }
     }
 
     async fn post(&self, body: String) -> reqwest::Result<reqwest::Response> {
@@ -59,7 +69,58 @@ impl Http {
     }
 }
 
+/// When to come back, as the headers have it: so many seconds, or a date, which is held against the
+/// server's own clock where it tells the time.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name)?.to_str().ok();
+    let told = text(RETRY_AFTER)?.trim();
+    if let Ok(seconds) = told.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = |text: &str| Some(rfc2822::parse(text).ok()?.timestamp());
+    let now = text(DATE).and_then(moment).unwrap_or_else(Timestamp::now);
+    Some(moment(told)?.duration_since(now).try_into().unwrap_or(Duration::ZERO))
+}
+
+/// The same in the JSON-RPC error that came with it.
+fn told_inside(text: &[u8]) -> Option<Duration> {
+    let value: serde_json::Value = serde_json::from_slice(text).ok()?;
+    let reply = value.get(0).unwrap_or(&value);
+    classify::retry_after(reply.pointer("/error/data")?)
+}
+
 fn looks_like_json_rpc(text: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(text)
         .is_ok_and(|value| value.is_array() || value.get("jsonrpc").is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hole_25_a_server_says_when_to_come_back_in_seconds_or_by_the_clock() {
+        let date = "Wed, 21 Oct 2015 07:28:00 GMT";
+        for (told, now, expected) in [
+            ("120", None, Some(120)),
+            (" 0 ", Some(date), Some(0)),
+            ("Wed, 21 Oct 2015 07:29:30 GMT", Some(date), Some(90)),
+            // Over already, by the server's clock, or by ours.
+            ("Wed, 21 Oct 2015 07:27:00 GMT", Some(date), Some(0)),
+            (date, None, Some(0)),
+            ("soon", Some(date), None),
+            ("-5", Some(date), None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(told));
+            if let Some(now) = now {
+                headers.insert(DATE, HeaderValue::from_static(now));
+            }
+            assert_eq!(retry_after(&headers), expected.map(Duration::from_secs), "{told}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+        let body = br#"{"jsonrpc":"2.0","error":{"code":429,"data":{"retry_after":9}}}"#;
+        assert_eq!(told_inside(body), Some(Duration::from_secs(9)));
+        assert_eq!(told_inside(b"slow down"), None);
+    }
 }

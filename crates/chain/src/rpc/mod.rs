@@ -44,19 +44,49 @@ pub(crate) type Answer = Result<Box<RawValue>, CallError>;
 /// Why there is no answer. Fit to be shown: it never carries the endpoint's URL.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum CallError {
-    #[error("no answer in {0:?}")]
-    Timeout(Duration),
+    #[error("no answer in {0}")]
+    Timeout(Waited),
     /// Not the endpoint's fault: too many others are under way.
-    #[error("is asked as much as max_concurrency allows, and no turn came in {0:?}")]
-    Crowded(Duration),
+    #[error("is asked as much as max_concurrency allows, and no turn came in {0}")]
+    Crowded(Waited),
     #[error("cannot be reached")]
     Unreachable,
     #[error("answered with HTTP status {0}")]
     Http(u16),
+    /// HTTP status 429, with when to come back if it says so.
+    #[error("answered with HTTP status 429{}", come_back(*.0))]
+    Limited(Option<Duration>),
     #[error("answered {0}")]
     Garbled(&'static str),
     #[error("error {code}: {message}")]
     Said { code: i64, message: String, data: Option<Value> },
+}
+
+/// How long an answer was waited for, and to which question: the first of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waited {
+    limit: Duration,
+    method: Option<Method>,
+}
+
+impl From<Duration> for Waited {
+    fn from(limit: Duration) -> Self {
+        Self { limit, method: None }
+    }
+}
+
+impl std::fmt::Display for Waited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.limit)?;
+        match self.method {
+            Some(method) => write!(f, " to {}", method.name()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn come_back(after: Option<Duration>) -> String {
+    after.map_or_else(String::new, |after| format!("; to be asked again in {after:?}"))
 }
 
 impl CallError {
@@ -175,27 +205,33 @@ impl Rpc {
         }
     }
 
-    /// One exchange with its time limit, counted. `None`: the endpoint refused the whole batch.
+    /// One exchange with its time limit, counted. Waiting for a place is part of it, so that nobody
+    /// waits for longer than the limit. `None`: the endpoint refused the whole batch.
     async fn exchange(&self, calls: &[Call]) -> Result<Option<Vec<Answer>>, CallError> {
         let first = self.next_id.fetch_add(calls.len() as u64, Ordering::Relaxed);
         let body = wire::write(calls, first);
         let limit = self.limit(calls.len());
+        let waited = Waited { limit, method: calls.first().map(|call| call.method) };
         let counting = Counting { calls, start: Instant::now(), is_counted: false };
-        let Ok(_place) = tokio::time::timeout(limit, self.places.enter()).await else {
-            let crowded = Err(CallError::Crowded(limit));
+        let deadline = tokio::time::Instant::now() + limit;
+        let Ok(_place) = tokio::time::timeout_at(deadline, self.places.enter()).await else {
+            let crowded = Err(CallError::Crowded(waited));
             counting.finish(&crowded);
             return crowded;
         };
+        let had_its_time = counting.start.elapsed() < limit / 2;
         let exchange = async {
             match &self.transport {
                 Transport::Http(http) => http.exchange(body).await,
                 Transport::Ws(ws) => ws.exchange(body, first, calls.len()).await,
             }
         };
-        let answers = match tokio::time::timeout(limit, exchange).await {
+        let answers = match tokio::time::timeout_at(deadline, exchange).await {
             Ok(Ok(text)) => wire::read(&text, first, calls.len(), &self.target),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(CallError::Timeout(limit)),
+            Err(_) if had_its_time => Err(CallError::Timeout(waited)),
+            // Most of the time went by before the endpoint was asked.
+            Err(_) => Err(CallError::Crowded(waited)),
         };
         counting.finish(&answers);
         answers

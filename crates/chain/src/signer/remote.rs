@@ -123,8 +123,11 @@ impl TxSigner for RemoteSigner {
 /// Whether asking again may help: not if the signer answered that it will not sign.
 fn may_pass(error: &CallError) -> bool {
     match error {
-        CallError::Timeout(_) | CallError::Crowded(_) | CallError::Unreachable => true,
-        CallError::Http(status) => *status >= 500 || matches!(status, 408 | 425 | 429),
+        CallError::Timeout(_)
+        | CallError::Crowded(_)
+        | CallError::Limited(_)
+        | CallError::Unreachable => true,
+        CallError::Http(status) => *status >= 500 || matches!(status, 408 | 425),
         CallError::Said { code, .. } => matches!(code, -32603 | -32005),
         CallError::Garbled(_) => false,
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use stile_chain::{At, PoolOptions, TxSigner};
+use stile_chain::{At, BlockTag, PoolOptions, TxSigner};
 use stile_domain::{Address, Bytes, U256};
 
 use crate::support::*;
@@ -33,15 +33,42 @@ async fn many_accounts_are_counted_at_once_at_any_height() {
 
 #[tokio::test]
 async fn many_accounts_are_asked_what_they_have() {
-    let anvil = anvil().await;
+    let anvil = quiet_anvil().await;
     let pool = pool_with([anvil.url()], PoolOptions { batch_limit: 2, ..Default::default() });
     pool.send_raw(&[signed(0).raw]).await;
+    anvil.mine(1).await;
     let rich = signer(KEYS[1]).address();
     let accounts = [Address::repeat_byte(0x22), rich, signer(POOR_KEY).address()];
     let told = anvil.rpc("eth_getBalance", json!([rich, "latest"])).await;
     let told: U256 = told.as_str().unwrap().parse().unwrap();
     assert!(!told.is_zero());
     assert_eq!(pool.balances(&accounts).await.unwrap(), [U256::from(1), told, U256::ZERO]);
+}
+
+/// A cursor moves by it, and never back: one endpoint that says too much or too little is not
+/// believed alone.
+#[tokio::test]
+async fn hole_23_the_count_of_mined_transactions_is_what_a_quorum_says() {
+    let cases: [([Option<u64>; 3], Option<u64>); 5] = [
+        ([Some(5), Some(5), Some(1_000_000)], Some(5)),
+        ([Some(1_000_000), Some(5), Some(5)], Some(5)),
+        ([Some(0), Some(5), Some(5)], Some(5)),
+        ([None, Some(5), Some(6)], Some(5)),
+        ([None, None, Some(5)], None),
+    ];
+    for (told, agreed) in cases {
+        let mut nodes = Vec::new();
+        for count in told {
+            let node = Fake::start(move |method, _| match (method, count) {
+                ("eth_getTransactionCount", Some(count)) => Ok(json!(format!("{count:#x}"))),
+                _ => look(method, 5).ok_or_else(not_found),
+            });
+            nodes.push(node.await);
+        }
+        let pool = pool(nodes.iter().map(|node| node.url()));
+        let counted = pool.transaction_count(Address::ZERO, BlockTag::Latest).await;
+        assert_eq!(counted.ok(), agreed, "{told:?}");
+    }
 }
 
 /// One endpoint answers for all, or another is asked for all.

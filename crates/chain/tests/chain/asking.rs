@@ -60,7 +60,8 @@ async fn without_an_endpoint_there_is_no_estimate_and_no_verdict() {
     assert!(pool.counts(&[Address::ZERO], At::Latest).await.is_err());
     assert_eq!(pool.counts(&[], At::Latest).await, Ok(Vec::new()), "about nobody, nobody is asked");
     assert!(pool.balances(&[Address::ZERO]).await.is_err());
-    assert_eq!(pool.votes(1, B256::ZERO).await, stile_domain::Votes::default());
+    let silent = stile_domain::Votes { silent: 1, ..Default::default() };
+    assert_eq!(pool.votes(1, B256::ZERO).await, silent);
     let answers = pool.send_raw(&[Bytes::from_static(b"x")]).await;
     assert_eq!(answers[0].verdict, SendClass::Transient);
     assert_eq!(answers[0].said[0].endpoint, "127.0.0.1:1");
@@ -178,7 +179,8 @@ async fn transactions_in_a_pool_or_on_the_chain_are_known() {
 async fn blocks_are_had_by_height_and_by_hash() {
     let anvil = anvil().await;
     anvil.mine(70).await;
-    let view = pool([anvil.url()]).view().await.unwrap();
+    let pool = pool([anvil.url()]);
+    let view = pool.view().await.unwrap();
     assert_eq!(view.head().height, 70);
     let blocks = view.blocks(&[69, 70, 71, 0]).await.unwrap();
     let heights: Vec<_> = blocks.iter().map(|b| b.as_ref().map(|b| b.header.height)).collect();
@@ -191,11 +193,12 @@ async fn blocks_are_had_by_height_and_by_hash() {
     let parent = view.block(view.head().parent).await.unwrap();
     assert_eq!(parent, blocks[0]);
     assert_eq!(view.block(B256::ZERO).await, Ok(None));
-    let heads = view.heads(true).await;
+    let nothing = stile_domain::HeaderWindow::default();
+    let heads = pool.heads(70, &nothing, true).await;
     assert_eq!(heads.latest, 70);
     assert!(heads.safe.is_some_and(|safe| safe < 70), "{heads:?}");
     assert!(heads.finalized.is_some_and(|finalized| finalized < 70), "{heads:?}");
-    let heads = view.heads(false).await;
+    let heads = pool.heads(70, &nothing, false).await;
     assert_eq!((heads.safe, heads.finalized), (None, None));
 }
 
@@ -220,12 +223,13 @@ async fn a_node_without_newer_methods_is_asked_in_older_ways() {
         _ => look(method, 5).ok_or_else(not_found),
     })
     .await;
-    let view = pool([node.url()]).view().await.unwrap();
+    let pool = pool([node.url()]);
+    let view = pool.view().await.unwrap();
     let wanted = [B256::repeat_byte(1), B256::repeat_byte(2)];
     for _ in 0..2 {
         let receipts = view.receipts_in(view.head(), &wanted).await.unwrap();
         assert_eq!(receipts.iter().map(|r| r.tx_hash).collect::<Vec<_>>(), wanted);
     }
-    let heads = view.heads(true).await;
+    let heads = pool.heads(5, &stile_domain::HeaderWindow::default(), true).await;
     assert_eq!((heads.latest, heads.safe, heads.finalized), (5, None, None));
 }

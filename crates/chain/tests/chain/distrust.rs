@@ -1,7 +1,7 @@
 //! Endpoints that lie, forget and ramble. Nothing they say may be believed or panic.
 
 use serde_json::{Value, json};
-use stile_chain::{BlockTag, SendClass};
+use stile_chain::{BlockTag, ReceiptAnswer, SendClass};
 use stile_domain::{Address, B256};
 
 use crate::support::*;
@@ -42,6 +42,27 @@ async fn blocks_that_were_not_asked_for_are_errors() {
         let view = pool([node.url()]).view().await;
         assert!(view.is_err(), "{head}");
     }
+}
+
+/// A node without its index, or one that hides it, and one that has it.
+#[tokio::test]
+async fn hole_23_a_receipt_that_one_endpoint_does_not_have_is_asked_of_the_next() {
+    let hash = B256::repeat_byte(7);
+    let receipt = json!({
+        "transactionHash": hash,
+        "blockNumber": "0x5",
+        "blockHash": block(5)["hash"],
+        "status": "0x1",
+        "gasUsed": "0x1",
+    });
+    let hides = node_but("eth_getTransactionReceipt", json!(null)).await;
+    let has = node_but("eth_getTransactionReceipt", receipt).await;
+    for urls in [[hides.url(), has.url()], [has.url(), hides.url()]] {
+        let answers = pool(urls).receipts(&[hash]).await.unwrap();
+        assert!(matches!(&answers[..], [ReceiptAnswer::Found(it)] if it.tx_hash == hash));
+    }
+    let answers = pool([hides.url()]).receipts(&[hash]).await.unwrap();
+    assert_eq!(answers, [ReceiptAnswer::NotFound { head: 5 }]);
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! Which endpoint is followed, and which ones are believed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde_json::json;
 use stile_chain::{ChainPool, PoolOptions};
-use stile_domain::Votes;
-use testkit::{Anvil, AnvilOptions, TcpProxy, eventually};
+use stile_domain::{HeaderWindow, Verdict, Votes};
+use testkit::{Anvil, AnvilOptions, RpcProxy, TcpProxy, eventually};
 
 use crate::support::*;
 
@@ -121,7 +123,10 @@ async fn an_endpoint_of_another_chain_is_never_used() {
     let answer = both.send_raw(&[signed(0).raw]).await.remove(0);
     assert_eq!(answer.said.len(), 1, "{answer:?}");
     let head = *both.view().await.unwrap().head();
-    assert_eq!(both.votes(head.height, head.hash).await, Votes { agree: 1, disagree: 0 });
+    assert_eq!(
+        both.votes(head.height, head.hash).await,
+        Votes { agree: 1, disagree: 0, silent: 1 }
+    );
     let alone = pool([other.url()]);
     let error = alone.view().await.unwrap_err().to_string();
     assert!(error.contains("serves chain 5, not 31337"), "{error}");
@@ -141,7 +146,103 @@ async fn endpoints_vote_on_a_block() {
     assert_eq!(view.endpoint(), shown(first.url()));
     let hash = view.head().hash;
     let votes = pool.votes(2, hash).await;
-    assert_eq!(votes, Votes { agree: 1, disagree: 1 }, "the third has not come so far");
-    assert!(!votes.carry());
-    assert_eq!(pool.votes(9, hash).await, Votes::default());
+    assert_eq!(votes, Votes { agree: 1, disagree: 1, silent: 1 }, "the third has not come so far");
+    assert_eq!(pool.quorum().verdict(votes), Verdict::Contradicted);
+    let nobody = Votes { agree: 0, disagree: 0, silent: 3 };
+    assert_eq!(pool.votes(9, hash).await, nobody);
+}
+
+/// An endpoint that lies with its head, and a load balancer: neither makes others look late, and
+/// both are named.
+#[tokio::test]
+async fn hole_23_a_leap_that_nobody_confirms_is_not_followed() {
+    let anvil = anvil().await;
+    anvil.mine(5).await;
+    let liar = RpcProxy::start(anvil.url()).await;
+    let pool = pool([liar.url(), anvil.url().to_owned(), anvil.url().to_owned()]);
+    assert_eq!(followed(&pool).await, Some(shown(&liar.url())));
+    liar.lie("eth_blockNumber", |_, _| Some(json!("0x3ed")));
+    liar.lie("eth_getBlockByNumber", |params, _| (params[0] == "latest").then(|| block(1005)));
+    until_usable(&pool, 0, false).await;
+    for _ in 0..5 {
+        assert_eq!(followed(&pool).await, Some(shown(anvil.url())));
+    }
+    let status = &pool.endpoints()[0];
+    let words = "claims block 1005, which no other endpoint has";
+    assert_eq!(
+        (status.why.as_deref(), status.contradiction.as_deref()),
+        (Some(words), Some(words))
+    );
+    assert!(pool.endpoints()[1..].iter().all(|status| status.usable));
+    // It votes at the heights it has.
+    let head = *pool.view().await.unwrap().head();
+    let all = Votes { agree: 3, disagree: 0, silent: 0 };
+    assert_eq!(pool.votes(head.height, head.hash).await, all);
+}
+
+#[tokio::test]
+async fn hole_23_an_endpoint_that_is_behind_votes_at_the_heights_it_has() {
+    let anvil = anvil().await;
+    anvil.mine(20).await;
+    let slow = RpcProxy::start(anvil.url()).await;
+    slow.lie("eth_blockNumber", |_, _| Some(json!("0xa")));
+    slow.lie("eth_getBlockByNumber", |params, _| {
+        let height = u64::from_str_radix(params[0].as_str()?.strip_prefix("0x")?, 16).ok()?;
+        (height > 10).then_some(json!(null))
+    });
+    let pool = pool([anvil.url().to_owned(), anvil.url().to_owned(), slow.url()]);
+    until_usable(&pool, 2, false).await;
+    let vote = async |height| {
+        let hash = pool.view().await.unwrap().headers(&[height]).await.unwrap()[0].unwrap().hash;
+        pool.votes(height, hash).await
+    };
+    assert_eq!(vote(10).await, Votes { agree: 3, disagree: 0, silent: 0 });
+    assert_eq!(vote(11).await, Votes { agree: 2, disagree: 0, silent: 1 });
+}
+
+#[tokio::test]
+async fn hole_24_a_head_that_goes_back_and_forth_is_set_aside() {
+    let anvil = anvil().await;
+    anvil.mine(20).await;
+    let balancer = RpcProxy::start(anvil.url()).await;
+    let pool = pool([anvil.url().to_owned(), balancer.url()]);
+    pool.view().await.unwrap();
+    let turn = AtomicU64::new(0);
+    balancer.lie("eth_blockNumber", move |_, _| {
+        // It is level every other time, so that it never lags for long.
+        let back = turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+        back.then(|| json!("0xc"))
+    });
+    let words = "its head goes back and forth: 12 after 20";
+    eventually("the load balancer to be set aside", async || {
+        let _ = pool.view().await;
+        (pool.endpoints()[1].why.as_deref() == Some(words)).then_some(())
+    })
+    .await;
+    assert!(pool.endpoints()[0].usable);
+}
+
+/// Whoever is to be followed next must have what is known, or a quorum must agree to what it has.
+#[tokio::test]
+async fn hole_23_an_endpoint_on_a_fork_of_its_own_is_not_followed() {
+    let anvil = anvil().await;
+    anvil.mine(5).await;
+    let proxies = [RpcProxy::start(anvil.url()).await, RpcProxy::start(anvil.url()).await];
+    let urls = [proxies[0].url(), proxies[1].url(), anvil.url().to_owned()];
+    let pool = impatient(urls);
+    let head = *pool.view().await.unwrap().head();
+    pool.set_known(HeaderWindow::new(8, [head]));
+    proxies[1].lie("eth_getBlockByNumber", |params, told| {
+        let mut forged = (params[0] == "0x5" || params[0] == "latest").then(|| told.clone())?;
+        forged["hash"] = json!(format!("0x{:064x}", 0xbad));
+        Some(forged)
+    });
+    proxies[0].refuse().await;
+    until_followed(&pool, &shown(anvil.url())).await;
+    // The third one goes as well: then nobody confirms the fork.
+    let alone = impatient([proxies[0].url(), proxies[1].url(), "http://127.0.0.1:1".to_owned()]);
+    alone.set_known(HeaderWindow::new(8, [head]));
+    let error = eventually("nobody to be followed", async || alone.view().await.err()).await;
+    let words = format!("as block 5, where {} is known", head.hash);
+    assert!(error.to_string().contains(&words), "{error}");
 }

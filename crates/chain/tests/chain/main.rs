@@ -7,6 +7,7 @@ mod asking;
 mod counting;
 mod distrust;
 mod following;
+mod hanging;
 mod hints;
 mod reports;
 mod secrets;

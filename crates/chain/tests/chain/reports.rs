@@ -17,6 +17,8 @@ fn well(url: &str) -> EndpointReport {
         latest: Some(0),
         pending: Some(0),
         knows: None,
+        read_only: None,
+        contradiction: None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Sending, and what anvil really says to it.
 
+use std::time::Duration;
+
 use serde_json::json;
-use stile_chain::{PoolOptions, SendAnswer, SendClass, UnsignedTx};
+use stile_chain::{NotAsked, PoolOptions, SendAnswer, SendClass, UnsignedTx};
 use stile_domain::{Bytes, Fees, U256};
 
 use crate::support::*;
@@ -122,9 +124,56 @@ fn everything_asked_can_be_asked_from_any_thread() {
     movable(pool.estimate_gas(stile_domain::Address::ZERO, &payload));
     movable(async {
         let view = pool.view().await?;
-        view.heads(true).await;
+        pool.heads(1, &stile_domain::HeaderWindow::default(), true).await;
         view.block(hash).await?;
         view.blocks(&[1]).await?;
         view.receipts_in(view.head(), &[hash]).await
     });
+}
+
+const SEND: &str = "eth_sendRawTransaction";
+
+/// Fails if an endpoint that wants a rest is asked again at once, is read from no more, or makes the
+/// other one wait.
+#[tokio::test]
+async fn hole_25_an_endpoint_says_when_it_wants_to_be_asked_again() {
+    let anvil = quiet_anvil().await;
+    let proxy = testkit::RpcProxy::start(anvil.url()).await;
+    proxy.fail_with_status(SEND, 429, Some("1800"));
+    let pool = pool([proxy.url(), anvil.url().to_owned()]);
+    let tx = signed(0);
+    let raw = std::slice::from_ref(&tx.raw);
+    let first = pool.send_to(0, raw).await.unwrap().remove(0);
+    assert_eq!((first.class, first.answer_lost), (SendClass::Transient, false), "{first:?}");
+    match pool.send_to(0, raw).await {
+        Err(NotAsked::Paused(left)) => assert!(left > Duration::from_secs(1000), "{left:?}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(proxy.count(SEND), 1);
+    let status = pool.endpoints().remove(0);
+    assert!(status.usable && status.read_only.is_none(), "{status:?}");
+    let other = pool.send_to(1, raw).await.unwrap().remove(0);
+    assert_eq!(other.class, SendClass::Accepted, "{other:?}");
+    let known = pool.known_by_each(&[tx.hash]).await;
+    assert_eq!(known, [Some(vec![true]), Some(vec![true])], "both are read from");
+}
+
+/// Fails if an endpoint that takes no transactions is asked for each of them, or is read from no
+/// more.
+#[tokio::test]
+async fn hole_25_an_endpoint_that_takes_none_is_not_asked_again() {
+    let anvil = quiet_anvil().await;
+    let proxy = testkit::RpcProxy::start(anvil.url()).await;
+    proxy.fail_with_status(SEND, 403, None);
+    let pool = pool([proxy.url(), anvil.url().to_owned()]);
+    let raw = [signed(0).raw, signed(1).raw];
+    let first = pool.send_to(0, &raw).await.unwrap();
+    assert!(first.iter().all(|said| said.class == SendClass::ReadOnly), "{first:?}");
+    let asked = proxy.count(SEND);
+    assert!(matches!(pool.send_to(0, &raw).await, Err(NotAsked::ReadOnly(_))));
+    let answers = pool.send_raw(&raw).await;
+    assert_eq!(verdicts(&answers), [SendClass::Accepted; 2], "{answers:?}");
+    assert_eq!(proxy.count(SEND), asked);
+    assert!(pool.takes_none(0) && !pool.takes_none(1) && !pool.is_read_only());
+    assert!(pool.endpoints()[0].usable);
 }

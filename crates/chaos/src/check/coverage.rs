@@ -1,6 +1,8 @@
 //! What a run must have reached to count.
 
-use crate::evidence::Evidence;
+use std::collections::BTreeSet;
+
+use crate::evidence::{Attempt, Evidence};
 
 /// How often each thing happened that a run is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,6 +19,11 @@ pub struct Coverage {
     pub cancels_lost: usize,
     /// Transactions that a reorganisation took out of their blocks.
     pub rolled_back: usize,
+    /// Attempts that were on the wire, and gone from the database afterwards. Only runs with restores
+    /// are for them.
+    pub sent_and_lost: usize,
+    /// Whether there was a restore.
+    pub restored: bool,
 }
 
 impl Coverage {
@@ -27,6 +34,8 @@ impl Coverage {
         let mut coverage = Self {
             fenced_rejects: usize::try_from(evidence.fenced_rejects).unwrap_or(usize::MAX),
             gaps_filled: evidence.lane_events.iter().filter(|e| e.kind == "GAP_FILLED").count(),
+            sent_and_lost: sent_and_lost(evidence),
+            restored: !evidence.restores.is_empty(),
             ..Self::default()
         };
         for events in histories.values() {
@@ -58,7 +67,7 @@ impl Coverage {
     }
 
     /// Each count with its name.
-    pub fn counts(&self) -> [(&'static str, usize); 6] {
+    pub fn counts(&self) -> [(&'static str, usize); 7] {
         [
             ("takeovers with work in flight", self.taken_over),
             ("fenced rejects", self.fenced_rejects),
@@ -66,6 +75,7 @@ impl Coverage {
             ("cancels that won", self.cancels_won),
             ("cancels that lost", self.cancels_lost),
             ("reorganised out of a block", self.rolled_back),
+            (LOST, self.sent_and_lost),
         ]
     }
 
@@ -78,19 +88,34 @@ impl Coverage {
             cancels_won: self.cancels_won + other.cancels_won,
             cancels_lost: self.cancels_lost + other.cancels_lost,
             rolled_back: self.rolled_back + other.rolled_back,
+            sent_and_lost: self.sent_and_lost + other.sent_and_lost,
+            restored: self.restored || other.restored,
         }
     }
 
     /// What was not reached. A run that lacks something proves nothing about it.
     pub fn missing(&self) -> Vec<&'static str> {
-        self.counts().iter().filter(|(_, count)| *count == 0).map(|(name, _)| *name).collect()
+        let wanted = |name: &str| name != LOST || self.restored;
+        let missing = self.counts().into_iter().filter(|(name, count)| *count == 0 && wanted(name));
+        missing.map(|(name, _)| name).collect()
     }
+}
+
+const LOST: &str = "sent, and lost with a restore";
+
+/// Attempts of lost histories that somebody had sent, and that no backup had.
+fn sent_and_lost(evidence: &Evidence) -> usize {
+    let sent: BTreeSet<&str> = evidence.wire.iter().map(|sent| sent.hash.as_str()).collect();
+    let gone = |attempt: &&Attempt| evidence.is_lost(attempt.created_at);
+    let lost = evidence.lost_attempts.iter().filter(gone).map(|attempt| attempt.hash.as_str());
+    lost.filter(|hash| sent.contains(hash)).collect::<BTreeSet<_>>().len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::sample::{event, good};
     use super::*;
+    use crate::evidence::Restore;
 
     #[test]
     fn what_was_not_reached_is_named() {
@@ -110,6 +135,12 @@ mod tests {
         cancel.kind = "CANCEL".to_owned();
         cancel.hash = "0xnever-mined".to_owned();
         evidence.attempts.push(cancel);
+        assert_eq!(Coverage::of(&evidence).missing(), [] as [&str; 0]);
+        // A restore before which nothing was sent shows nothing about what is sent again.
+        evidence.restores.push(Restore { kept_at: 0, at: 1 });
+        assert_eq!(Coverage::of(&evidence).missing(), [LOST]);
+        evidence.restores[0].at = i64::MAX;
+        evidence.lost_attempts.push(evidence.attempts[0].clone());
         assert_eq!(Coverage::of(&evidence).missing(), [] as [&str; 0]);
     }
 }

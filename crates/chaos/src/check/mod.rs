@@ -11,6 +11,7 @@
 //! | `gaps` | C7: no gap stays open |
 //! | `repeats` | C8: the same request again is the same transaction |
 //! | `histories` | C9: histories have no gaps, and step back only by a reorganisation |
+//! | `payloads` | C10: a payload is mined at most once, whatever was restored |
 //! | `coverage` | what a run must have reached to count |
 //! | `story` | everything about one transaction in the order of time |
 
@@ -19,6 +20,7 @@ mod gaps;
 mod histories;
 mod once;
 mod owners;
+mod payloads;
 mod record;
 mod repeats;
 #[cfg(test)]
@@ -47,6 +49,7 @@ pub enum Rule {
     C7,
     C8,
     C9,
+    C10,
 }
 
 impl Rule {
@@ -62,6 +65,7 @@ impl Rule {
             Self::C7 => "no gap stays open",
             Self::C8 => "the same request is the same transaction; another payload is refused",
             Self::C9 => "histories have no gaps, and step back only by a reorganisation",
+            Self::C10 => "a payload is mined at most once, whatever was restored",
         }
     }
 }
@@ -74,7 +78,7 @@ pub struct About {
     /// A nonce of an account.
     pub nonce: Option<(String, u64)>,
     /// Signed bytes.
-    pub hash: Option<String>,
+    pub hashes: Vec<String>,
 }
 
 impl About {
@@ -87,7 +91,11 @@ impl About {
     }
 
     fn hash(hash: &str) -> Self {
-        Self { hash: Some(hash.to_owned()), ..Self::default() }
+        Self { hashes: vec![hash.to_owned()], ..Self::default() }
+    }
+
+    fn hashes(hashes: Vec<String>) -> Self {
+        Self { hashes, ..Self::default() }
     }
 }
 
@@ -126,7 +134,7 @@ impl Findings {
 
 /// Everything that must not be, by rule.
 pub fn check(evidence: &Evidence) -> Vec<Violation> {
-    let rules: [fn(&Evidence) -> Findings; 9] = [
+    let rules: [fn(&Evidence) -> Findings; 10] = [
         owners::check,
         once::check,
         record::check,
@@ -136,6 +144,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
         gaps::check,
         repeats::check,
         histories::check,
+        payloads::check,
     ];
     rules.iter().flat_map(|rule| rule(evidence).found).collect()
 }

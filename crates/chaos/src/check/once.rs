@@ -14,6 +14,7 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
 }
 
 fn one_transaction_for_a_request(evidence: &Evidence, findings: &mut Findings) {
+    let txs = evidence.txs_by_id();
     let mut of_request: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for tx in evidence.txs.iter().filter(|tx| tx.tenant != FILLER_TENANT) {
         if let Some(request) = &tx.request_id {
@@ -22,6 +23,11 @@ fn one_transaction_for_a_request(evidence: &Evidence, findings: &mut Findings) {
     }
     for call in evidence.calls.iter().filter(|call| call.answer.is_success()) {
         if let (Ask::Send { signer, request_id, .. }, Some(id)) = (&call.ask, call.answer.tx_id()) {
+            // What a restore has lost is another transaction when it is asked for again. Only one of
+            // them is on record, and what may have been mined of both is C10's.
+            if evidence.is_lost_call(call) && !txs.contains_key(id) {
+                continue;
+            }
             of_request.entry((signer, request_id)).or_default().insert(id);
         }
     }
@@ -33,7 +39,8 @@ fn one_transaction_for_a_request(evidence: &Evidence, findings: &mut Findings) {
 
 fn one_nonce_for_a_transaction(evidence: &Evidence, findings: &mut Findings) {
     let txs = evidence.txs_by_id();
-    for call in &evidence.calls {
+    // A nonce that was told and lost with a restore may be another one now.
+    for call in evidence.calls.iter().filter(|call| !evidence.is_lost_call(call)) {
         let known = call.answer.tx_id().and_then(|id| txs.get(id));
         let (Some(tx), Some(told)) = (known, call.answer.nonce()) else { continue };
         if tx.nonce != Some(told) {
@@ -53,35 +60,16 @@ fn one_nonce_for_a_transaction(evidence: &Evidence, findings: &mut Findings) {
 
 fn one_mined_for_a_request(evidence: &Evidence, findings: &mut Findings) {
     let mined = evidence.mined_by_hash();
-    for (id, attempts) in evidence.attempts_by_tx() {
-        let on_chain: Vec<&str> = attempts
-            .iter()
-            .map(|attempt| attempt.hash.as_str())
-            .filter(|hash| mined.contains_key(hash))
-            .collect();
+    // With those that a restore has lost: what is mined is mined.
+    let mut attempts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for attempt in evidence.attempts.iter().chain(&evidence.lost_attempts) {
+        attempts.entry(&attempt.tx_id).or_default().insert(&attempt.hash);
+    }
+    for (id, hashes) in attempts {
+        let on_chain: Vec<&str> =
+            hashes.into_iter().filter(|hash| mined.contains_key(hash)).collect();
         if on_chain.len() > 1 {
             findings.add(About::tx(id), format!("{id} is mined as {on_chain:?}"));
-        }
-    }
-    // By what it does, in case the store knows nothing of it: each request carries an amount of its
-    // own.
-    let mut asked: BTreeMap<(&str, String), &str> = BTreeMap::new();
-    for call in &evidence.calls {
-        if let Ask::Send { signer, request_id, wei } = &call.ask {
-            asked.entry((signer, wei.to_string())).or_insert(request_id);
-        }
-    }
-    let mut carried: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for place in evidence.places() {
-        let key = (place.mined.from.as_str(), place.mined.wei.as_str());
-        carried.entry(key).or_default().push(&place.mined.hash);
-    }
-    for ((from, wei), hashes) in carried.iter().filter(|(_, hashes)| hashes.len() > 1) {
-        if let Some(request) = asked.get(&(*from, (*wei).to_owned())) {
-            findings.add(
-                About::hash(hashes[0]),
-                format!("the {wei} wei of request {request} were carried by {hashes:?}"),
-            );
         }
     }
 }
@@ -90,6 +78,7 @@ fn one_mined_for_a_request(evidence: &Evidence, findings: &mut Findings) {
 mod tests {
     use super::super::sample::{broken, good, said};
     use super::*;
+    use crate::evidence::Restore;
 
     #[test]
     fn a_request_that_is_mined_once_is_fine() {
@@ -122,12 +111,23 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_that_was_carried_twice_is_found_without_the_store() {
+    fn what_a_restore_has_lost_may_be_another_one_now() {
         let mut evidence = good();
-        let mut twice = evidence.chain[1].txs[0].clone();
-        twice.hash = "0xunknown".to_owned();
-        twice.nonce = 9;
-        evidence.chain[3].txs.push(twice);
-        assert!(broken(check, &evidence)[0].contains("were carried by"));
+        let mut before = evidence.calls[0].clone();
+        before.answer = said(202, Some("tx-lost"), None, Some(5));
+        evidence.calls.push(before);
+        evidence.restores.push(Restore { kept_at: 40_000, at: 60_000 });
+        assert_eq!(broken(check, &evidence), [] as [String; 0]);
+        evidence.restores[0] = Restore { kept_at: 60_000, at: 70_000 };
+        assert_eq!(broken(check, &evidence).len(), 1, "it was taken before the backup");
+    }
+
+    #[test]
+    fn an_attempt_of_a_lost_history_counts_if_it_is_mined() {
+        let mut evidence = good();
+        let mut lost = evidence.attempts[0].clone();
+        lost.hash = "0xc0".to_owned();
+        evidence.lost_attempts.push(lost);
+        assert!(broken(check, &evidence)[0].contains("tx-a is mined as"));
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{About, Findings, Rule};
-use crate::evidence::{Answer, Ask, Evidence, Micros};
+use crate::evidence::{Answer, Ask, Call, Evidence, Micros};
 
 /// Somebody who had a nonce, and when.
 #[derive(Debug)]
@@ -82,7 +82,10 @@ fn claims(evidence: &Evidence) -> BTreeMap<(String, u64), Vec<Claim>> {
 /// Each hold that a caller was told of: account, nonce, and the first time it was told.
 fn holds(evidence: &Evidence) -> BTreeMap<String, (String, u64, Micros)> {
     let mut holds: BTreeMap<String, (String, u64, Micros)> = BTreeMap::new();
-    for call in evidence.calls.iter().filter(|call| call.answer.is_success()) {
+    // A hold that was told and lost with a restore is known to its caller only: with nobody left who
+    // remembers it, its nonce may go to somebody else.
+    let kept = |call: &&Call| call.answer.is_success() && !evidence.is_lost_call(call);
+    for call in evidence.calls.iter().filter(kept) {
         let Ask::Allocate { signer, .. } = &call.ask else { continue };
         let (Some(hold_id), Some(nonce)) = (call.answer.hold_id(), call.answer.nonce()) else {
             continue;
@@ -111,6 +114,7 @@ fn given_back(evidence: &Evidence, wanted: &str) -> Option<Micros> {
 mod tests {
     use super::super::sample::{self, broken, good};
     use super::*;
+    use crate::evidence::Restore;
 
     #[test]
     fn a_nonce_that_was_given_back_may_go_to_a_filler() {
@@ -132,6 +136,14 @@ mod tests {
         evidence.calls.push(sample::allocated(9_000, "hold-late", sample::HELD_NONCE));
         let found = broken(check, &evidence);
         assert!(found.iter().any(|what| what.contains("hold-late")), "{found:?}");
+    }
+
+    #[test]
+    fn a_hold_that_a_restore_has_lost_is_no_claim() {
+        let mut evidence = good();
+        evidence.calls.push(sample::allocated(9_000, "hold-late", sample::HELD_NONCE));
+        evidence.restores.push(Restore { kept_at: 8_000, at: 10_000 });
+        assert_eq!(broken(check, &evidence), [] as [String; 0]);
     }
 
     #[test]

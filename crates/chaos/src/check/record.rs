@@ -1,14 +1,13 @@
 //! C3: every transaction on the wire was committed as an attempt before it was first seen there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::{About, Findings, Rule};
-use crate::evidence::{Attempt, Evidence, OnRecord};
+use crate::evidence::{Attempt, Evidence, OnRecord, Sent};
 
 pub(super) fn check(evidence: &Evidence) -> Findings {
     let mut findings = Findings::of(Rule::C3);
-    let attempts: BTreeMap<&str, &Attempt> =
-        evidence.attempts.iter().map(|attempt| (attempt.hash.as_str(), attempt)).collect();
+    let attempts = evidence.attempts_by_hash();
     for sent in &evidence.wire {
         let Some(attempt) = attempts.get(sent.hash.as_str()) else {
             let what = format!("{} was sent to {} and is no attempt", sent.hash, sent.endpoint);
@@ -17,7 +16,9 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
         };
         let late = match sent.record {
             OnRecord::Yes => false,
-            OnRecord::No => true,
+            // Bytes of a history that was lost, which had left their node before that and were held
+            // up on their way.
+            OnRecord::No => !is_of_lost_history(evidence, attempt, sent),
             OnRecord::Unknown => attempt.created_at > sent.at,
         };
         if late {
@@ -38,10 +39,16 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
     findings
 }
 
+fn is_of_lost_history(evidence: &Evidence, attempt: &Attempt, sent: &Sent) -> bool {
+    let of_lost = evidence.lost_attempts.iter().any(|lost| lost.hash == attempt.hash);
+    of_lost && evidence.restores.iter().any(|restore| restore.kept_at <= sent.at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sample::{broken, good};
     use super::*;
+    use crate::evidence::Restore;
 
     #[test]
     fn what_was_stored_before_it_was_sent_is_fine() {
@@ -70,6 +77,19 @@ mod tests {
         evidence.wire[0].record = OnRecord::Unknown;
         evidence.wire[0].at = evidence.attempts[0].created_at - 1;
         assert_eq!(broken(check, &evidence).len(), 1);
+    }
+
+    #[test]
+    fn an_attempt_of_a_lost_history_was_an_attempt() {
+        let mut evidence = good();
+        let lost = evidence.attempts.remove(0);
+        assert_eq!(broken(check, &evidence).len(), 2, "on the wire, and on the chain");
+        evidence.lost_attempts.push(lost);
+        assert_eq!(broken(check, &evidence), [] as [String; 0]);
+        evidence.wire[0].record = OnRecord::No;
+        assert_eq!(broken(check, &evidence).len(), 1, "nothing was restored by then");
+        evidence.restores.push(Restore { kept_at: 0, at: evidence.wire[0].at });
+        assert_eq!(broken(check, &evidence), [] as [String; 0]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
     let mut findings = Findings::of(Rule::C8);
     let mut requests: BTreeMap<(&str, &str), Vec<(&Call, u64)>> = BTreeMap::new();
     for call in &evidence.calls {
-        if let Ask::Send { signer, request_id, wei } = &call.ask {
+        if let Ask::Send { signer, request_id, wei, .. } = &call.ask {
             requests.entry((signer, request_id)).or_default().push((call, *wei));
         }
     }
@@ -18,7 +18,10 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
         let taken: Vec<&(&Call, u64)> =
             calls.iter().filter(|(call, _)| call.answer.is_success()).collect();
         let about = |call: &Call| call.answer.tx_id().map_or_else(About::default, About::tx);
-        let new = taken.iter().filter(|(call, _)| call.answer.status() == Some(202));
+        // What a restore has lost is new when it is asked for again.
+        let new = taken
+            .iter()
+            .filter(|(call, _)| call.answer.status() == Some(202) && !evidence.is_lost_call(call));
         if new.count() > 1 {
             findings.add(about(taken[0].0), format!("request {request} was new more than once"));
         }
@@ -49,7 +52,7 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
 mod tests {
     use super::super::sample::{broken, good, said};
     use super::*;
-    use crate::evidence::Answer;
+    use crate::evidence::{Answer, Restore};
 
     fn again(evidence: &mut Evidence, wei: u64, answer: Answer) {
         let mut call = evidence.calls[0].clone();
@@ -90,6 +93,16 @@ mod tests {
         let mut evidence = good();
         again(&mut evidence, 1_001, said(202, Some("tx-a"), None, Some(0)));
         assert!(broken(check, &evidence)[0].contains("new more than once"));
+    }
+
+    #[test]
+    fn what_a_restore_has_lost_is_new_again() {
+        let mut evidence = good();
+        again(&mut evidence, 1_001, said(202, Some("tx-a"), None, Some(0)));
+        evidence.calls.last_mut().unwrap().ended_at = 90_000;
+        evidence.calls.last_mut().unwrap().at = 80_000;
+        evidence.restores.push(Restore { kept_at: 40_000, at: 70_000 });
+        assert_eq!(broken(check, &evidence), [] as [String; 0]);
     }
 
     #[test]

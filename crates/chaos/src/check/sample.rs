@@ -5,8 +5,8 @@
 
 use super::Findings;
 use crate::evidence::{
-    Answer, Ask, Attempt, Block, Call, Event, Evidence, FILLER_TENANT, Lane, LaneEvent, Micros,
-    Mined, NonceRow, OnRecord, Own, Sent, Tx,
+    Answer, Ask, Attempt, Block, Call, Event, Evidence, FILLER_TENANT, Gas, Lane, LaneEvent,
+    Micros, Mined, NonceRow, OnRecord, Own, Sent, Tx,
 };
 
 /// The only lane.
@@ -50,7 +50,12 @@ pub(super) fn allocated(at: Micros, hold_id: &str, nonce: u64) -> Call {
 }
 
 fn sent(at: Micros, request_id: &str, wei: u64, tx_id: &str, nonce: u64) -> Call {
-    let ask = Ask::Send { signer: LANE.to_owned(), request_id: request_id.to_owned(), wei };
+    let ask = Ask::Send {
+        signer: LANE.to_owned(),
+        request_id: request_id.to_owned(),
+        wei,
+        gas: Gas::Stated,
+    };
     call(at, ask, said(202, Some(tx_id), None, Some(nonce)))
 }
 
@@ -195,6 +200,11 @@ pub(super) fn good() -> Evidence {
         calls: vec![
             sent(50_000, "r-a", 1_001, "tx-a", 0),
             sent(950_000, "r-b", 1_002, "tx-b", 1),
+            call(
+                1_250_000,
+                Ask::Cancel { tx_id: "tx-b".to_owned() },
+                said(202, Some("tx-b"), None, None),
+            ),
             allocated(1_400_000, "hold-c", HELD_NONCE),
             call(1_500_000, used, said(200, None, Some("hold-c"), Some(HELD_NONCE))),
             allocated(1_600_000, "hold-d", 3),

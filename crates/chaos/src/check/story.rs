@@ -51,10 +51,11 @@ impl Cast {
         let mut cast = Self {
             txs: about.tx_id.iter().cloned().collect(),
             nonces: about.nonce.iter().cloned().collect(),
-            hashes: about.hash.iter().cloned().collect(),
+            hashes: about.hashes.iter().cloned().collect(),
         };
         // From a hash to its transaction, from there to its nonce, and from that to all it met.
-        for attempt in evidence.attempts.iter().filter(|it| cast.hashes.contains(&it.hash)) {
+        let attempts = || evidence.attempts.iter().chain(&evidence.lost_attempts);
+        for attempt in attempts().filter(|it| cast.hashes.contains(&it.hash)) {
             cast.txs.insert(attempt.tx_id.clone());
         }
         for place in evidence.places().filter(|place| cast.hashes.contains(&place.mined.hash)) {
@@ -69,7 +70,7 @@ impl Cast {
                 cast.txs.insert(tx.id.clone());
             }
         }
-        for attempt in evidence.attempts.iter().filter(|it| cast.txs.contains(&it.tx_id)) {
+        for attempt in attempts().filter(|it| cast.txs.contains(&it.tx_id)) {
             cast.hashes.insert(attempt.hash.clone());
         }
         for own in &evidence.own {
@@ -145,6 +146,16 @@ fn records(evidence: &Evidence, cast: &Cast, lines: &mut Vec<(Micros, String)>) 
         );
         lines.push((attempt.created_at, line));
     }
+    // Read once at each restore, so one may have been read several times.
+    let mut told = BTreeSet::new();
+    let lost = evidence.lost_attempts.iter().filter(|it| cast.txs.contains(&it.tx_id));
+    for attempt in lost.filter(|attempt| evidence.is_lost(attempt.created_at)) {
+        if told.insert(&attempt.hash) {
+            let (kind, tx_id) = (&attempt.kind, &attempt.tx_id);
+            let line = format!("attempt of {tx_id} that was lost: {kind} {}", attempt.hash);
+            lines.push((attempt.created_at, line));
+        }
+    }
 }
 
 fn outside(evidence: &Evidence, cast: &Cast, lines: &mut Vec<(Micros, String)>) {
@@ -196,6 +207,10 @@ fn around(evidence: &Evidence, cast: &Cast, lines: &mut Vec<(Micros, String)>) {
         let line = format!("reorganisation: {} blocks, from {}", reorg.depth, reorg.first_height);
         seen.push((reorg.at, line));
     }
+    for restore in &evidence.restores {
+        let line = format!("the database goes back to what it was at {}", clock(restore.kept_at));
+        seen.push((restore.at, line));
+    }
     lines.extend(seen.into_iter().filter(|(at, _)| meanwhile(*at)));
 }
 
@@ -203,6 +218,7 @@ fn around(evidence: &Evidence, cast: &Cast, lines: &mut Vec<(Micros, String)>) {
 mod tests {
     use super::super::sample::good;
     use super::*;
+    use crate::evidence::Restore;
 
     #[test]
     fn a_story_has_requests_events_attempts_wire_and_blocks_in_order() {
@@ -221,6 +237,20 @@ mod tests {
             told.contains("hold-d") && told.contains("tx-f") && told.contains("0xf0"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn what_a_restore_has_lost_is_told_with_the_restore() {
+        let mut evidence = good();
+        let mut lost = evidence.attempts[0].clone();
+        (lost.tx_id, lost.hash) = ("tx-lost".to_owned(), "0xlost".to_owned());
+        evidence.restores.push(Restore { kept_at: lost.created_at, at: lost.created_at + 9 });
+        evidence.lost_attempts = vec![lost.clone(), lost];
+        let about = About::hashes(vec!["0xa0".to_owned(), "0xlost".to_owned()]);
+        let told = story(&evidence, &about);
+        assert!(told.contains("the database goes back to what it was at 00:00:00.2"), "{told}");
+        assert_eq!(told.matches("attempt of tx-lost that was lost: SEND 0xlost").count(), 1);
+        assert!(told.contains("event 2 of tx-a"), "{told}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{About, Findings, Rule};
-use crate::evidence::{Ask, Evidence};
+use crate::evidence::{Ask, Call, Evidence};
 
 pub(super) fn check(evidence: &Evidence) -> Findings {
     let mut findings = Findings::of(Rule::C5);
@@ -11,7 +11,10 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
     let ledger: BTreeSet<(&str, u64)> =
         evidence.nonces.iter().map(|row| (row.signer.as_str(), row.nonce)).collect();
     let mut missing = BTreeSet::new();
-    for call in evidence.calls.iter().filter(|call| call.answer.is_success()) {
+    // What was answered between a backup and its return is gone by definition. Its callers ask again, and
+    // what they are told then is held to this.
+    let kept = |call: &&Call| call.answer.is_success() && !evidence.is_lost_call(call);
+    for call in evidence.calls.iter().filter(kept) {
         match &call.ask {
             Ask::Send { request_id, .. } => {
                 let id = call.answer.tx_id().unwrap_or_default();
@@ -30,8 +33,17 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
             _ => {}
         }
     }
+    let lost: BTreeSet<&str> = evidence
+        .calls
+        .iter()
+        .filter(|call| evidence.is_lost_call(call))
+        .filter_map(|call| call.answer.tx_id())
+        .filter(|id| !txs.contains_key(id))
+        .collect();
     for call in evidence.calls.iter().filter(|call| call.answer.code() == Some("tx-not-found")) {
-        if let Ask::Cancel { tx_id } | Ask::SpeedUp { tx_id } = &call.ask {
+        if let Ask::Cancel { tx_id } | Ask::SpeedUp { tx_id } = &call.ask
+            && !lost.contains(tx_id.as_str())
+        {
             let what = format!("{tx_id} was taken, and n{} does not find it", call.node);
             findings.add(About::tx(tx_id), what);
         }
@@ -47,7 +59,7 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
 mod tests {
     use super::super::sample::{broken, good};
     use super::*;
-    use crate::evidence::Answer;
+    use crate::evidence::{Answer, Restore};
 
     #[test]
     fn what_was_taken_and_ended_is_fine() {
@@ -59,6 +71,16 @@ mod tests {
         let mut evidence = good();
         evidence.txs.remove(0);
         assert!(broken(check, &evidence)[0].contains("which is gone"));
+    }
+
+    #[test]
+    fn what_a_restore_has_lost_is_gone_and_nothing_else_is() {
+        let mut evidence = good();
+        evidence.txs.remove(0);
+        evidence.restores.push(Restore { kept_at: 40_000, at: 60_000 });
+        assert_eq!(broken(check, &evidence), [] as [String; 0]);
+        evidence.restores[0].kept_at = 55_000;
+        assert_eq!(broken(check, &evidence).len(), 1, "it was answered before the backup");
     }
 
     #[test]

@@ -61,7 +61,9 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
 
 fn samples_by_lane(evidence: &Evidence) -> BTreeMap<&str, Vec<&TokenSample>> {
     let mut grouped: BTreeMap<&str, Vec<&TokenSample>> = BTreeMap::new();
-    for sample in &evidence.samples {
+    // What was seen of a history that is lost says nothing about the one that goes on from before it:
+    // its tokens are not known to anybody there. Those from before the backup are in it.
+    for sample in evidence.samples.iter().filter(|sample| !evidence.is_lost(sample.at)) {
         grouped.entry(&sample.signer).or_default().push(sample);
     }
     for samples in grouped.values_mut() {
@@ -99,6 +101,7 @@ fn commits_by_lane(evidence: &Evidence) -> BTreeMap<&str, Vec<Commit<'_>>> {
 mod tests {
     use super::super::sample::{LANE, broken, good};
     use super::*;
+    use crate::evidence::Restore;
 
     fn sample(at: Micros, token: u64) -> TokenSample {
         TokenSample { at, signer: LANE.to_owned(), token, owner: "n1".to_owned() }
@@ -116,6 +119,16 @@ mod tests {
         let mut evidence = good();
         evidence.samples = vec![sample(1, 2), sample(2, 1)];
         assert!(broken(check, &evidence)[0].contains("fell from 2 to 1"));
+    }
+
+    #[test]
+    fn a_token_of_a_lost_history_binds_nobody() {
+        let mut evidence = good();
+        evidence.samples = vec![sample(1, 1), sample(20, 9), sample(2_000_000, 2)];
+        evidence.restores.push(Restore { kept_at: 10, at: 40 });
+        assert_eq!(broken(check, &evidence), [] as [String; 0]);
+        evidence.samples.push(sample(5, 3));
+        assert!(broken(check, &evidence)[0].contains("fell from 3 to 2"), "it is in the backup");
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::evidence::{Block, Mined};
 /// Whom every transfer goes to.
 pub(super) const SINK: &str = "0x00000000000000000000000000000000000000ee";
 
+/// How often a block is made.
+pub(super) const BLOCK_SECONDS: u64 = 1;
+
 /// Ten thousand ether, which every account has in the beginning.
 const FUNDS: &str = "0x21e19e0c9bab2400000";
 
@@ -81,6 +84,12 @@ impl Chain {
         Ok((raw, keccak256(bytes).to_string()))
     }
 
+    /// Has the chain make blocks, or none.
+    pub(super) async fn make_blocks(&self, makes: bool) -> Result<(), String> {
+        let seconds = if makes { BLOCK_SECONDS } else { 0 };
+        self.ask("evm_setIntervalMining", json!([seconds])).await.map(|_| ())
+    }
+
     /// Sends signed bytes.
     pub(super) async fn send(&self, raw: &str) -> Result<(), String> {
         self.ask("eth_sendRawTransaction", json!([raw])).await.map(|_| ())
@@ -90,6 +99,12 @@ impl Chain {
     pub(super) async fn is_mined(&self, hash: &str) -> bool {
         let receipt = self.ask("eth_getTransactionReceipt", json!([hash])).await;
         receipt.is_ok_and(|receipt| !receipt.is_null())
+    }
+
+    /// Whether a transaction waits for a block.
+    pub(super) async fn waits(&self, hash: &str) -> bool {
+        let tx = self.ask("eth_getTransactionByHash", json!([hash])).await;
+        tx.is_ok_and(|tx| !tx.is_null() && tx["blockNumber"].is_null())
     }
 
     /// Replaces the newest blocks. Their transactions are dropped, or each comes again one block

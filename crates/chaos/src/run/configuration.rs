@@ -84,6 +84,9 @@ nonce.state_timeout = "2s"
 lane.outside_use = "follow"
 tx.resubmit.interval = "5s"
 tx.resubmit.bump_after = "10s"
+tx.estimate.tries = 3
+tx.estimate.interval = "1s"
+tx.estimate.max_interval = "2s"
 confirmations.required = {required}
 confirmations.reorg_window = 64
 confirmations.stale_receipt_timeout = "5s"
@@ -92,6 +95,11 @@ confirmations.stale_receipt_timeout = "5s"
         hold_ms = super::HOLD_MS,
         required = super::CONFIRMATIONS,
     );
+    // Where a standby is promoted that may lack something, nobody is told otherwise: `"ask"` is what
+    // nodes do by themselves.
+    if !options.restores {
+        writeln!(text, "store.failover = \"synchronous\"").expect("write to a string");
+    }
     if let Some(redis) = ways.redis {
         writeln!(text, "redis.url = \"redis://{redis}\"\n{REGISTRY}").expect("write to a string");
     }

@@ -1,10 +1,10 @@
 //! Where everybody writes down what they did and saw.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::evidence::{Call, Micros, Own, Reorg, Sent, TokenSample};
+use crate::evidence::{Attempt, Call, Micros, Own, Reorg, Restore, Sent, TokenSample, Tx};
 use crate::schedule::Kind;
 
 /// The time, which the database on the same machine shares.
@@ -21,8 +21,23 @@ pub(super) struct Diary {
     pub(super) wire: Mutex<Vec<Sent>>,
     pub(super) samples: Mutex<Vec<TokenSample>>,
     pub(super) reorgs: Mutex<Vec<Reorg>>,
+    pub(super) restores: Mutex<Vec<Restore>>,
+    /// What was in the database when it went back to what it had been.
+    pub(super) lost: Mutex<Lost>,
+    /// What only liars know of.
+    pub(super) made_up: Mutex<BTreeSet<String>>,
+    /// What a person has closed, and how often a person's word was taken.
+    pub(super) closed: Mutex<BTreeSet<String>>,
+    pub(super) words: Mutex<u64>,
     /// Faults by kind, as they were carried out.
     pub(super) faults: Mutex<BTreeMap<Kind, u64>>,
+}
+
+/// What a restore has lost.
+#[derive(Debug, Default)]
+pub(super) struct Lost {
+    pub(super) txs: Vec<Tx>,
+    pub(super) attempts: Vec<Attempt>,
 }
 
 impl Diary {

@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::Options;
 use super::sources::Sources;
 use super::stage::Stage;
 use crate::check::Coverage;
-use crate::evidence::{Ask, Evidence};
-use crate::schedule::Kind;
+use crate::evidence::{Answer, Ask, Call, Evidence};
+use crate::schedule::{Kind, Kinds};
 
 /// Counts of a run.
 #[derive(Debug, Clone)]
@@ -22,6 +23,10 @@ pub struct Figures {
     pub coverage: Coverage,
     /// Whom nodes learned of each other from; `None` where there was no Redis.
     pub sources: Option<Sources>,
+    /// Whether it was about commits that get lost.
+    pub restores: bool,
+    /// What could come.
+    pub kinds: Kinds,
     /// How long the whole run took.
     pub took: Duration,
 }
@@ -31,6 +36,7 @@ impl Figures {
         stage: &Stage,
         evidence: &Evidence,
         coverage: &Coverage,
+        options: &Options,
         took: Duration,
     ) -> Self {
         let sends = || {
@@ -57,7 +63,9 @@ impl Figures {
         let mut line = |name, count: usize| lines.push((name, count as u64));
         let sources = stage.sources();
         line("with Redis", usize::from(sources.is_some()));
+        line("with restores", usize::from(options.restores));
         line("calls", evidence.calls.len());
+        line("calls without an answer", evidence.calls.iter().filter(is_unanswered).count());
         line("requests", asked.len());
         line("accepted", taken.len());
         line("answered as new (202)", with_status(202));
@@ -73,6 +81,9 @@ impl Figures {
         line("sends seen on the wire", evidence.wire.len());
         line("blocks", evidence.chain.len());
         line("reorganisations", evidence.reorgs.len());
+        line("answers lost with a restore", lost_answers(evidence));
+        line("attempts lost with a restore", coverage.sent_and_lost);
+        lines.push(("words of a person", *stage.diary.words.lock().unwrap()));
         lines.push(("takeovers (from /metrics)", stage.takeovers()));
         lines.push(("hand-overs (from /metrics)", stage.hand_overs()));
         lines.push(("lanes realigned (from /metrics)", stage.realigned()));
@@ -86,8 +97,23 @@ impl Figures {
         lines.push(("changes from look to look", seen.changes));
         let mut faults = stage.diary.faults.lock().unwrap().clone();
         faults.insert(Kind::ClockSkew, stage.skewed());
-        Self { lines, faults, coverage: *coverage, sources, took }
+        let (restores, kinds) = (options.restores, options.kinds);
+        Self { lines, faults, coverage: *coverage, sources, restores, kinds, took }
     }
+}
+
+fn is_unanswered(call: &&Call) -> bool {
+    call.answer == Answer::Lost
+}
+
+/// Requests that were taken and are gone.
+fn lost_answers(evidence: &Evidence) -> usize {
+    let lost = evidence.calls.iter().filter(|call| {
+        matches!(call.ask, Ask::Send { .. })
+            && call.answer.is_success()
+            && evidence.is_lost_call(call)
+    });
+    lost.filter_map(|call| call.answer.tx_id()).collect::<BTreeSet<_>>().len()
 }
 
 impl fmt::Display for Figures {

@@ -12,6 +12,7 @@ use super::chain::{Transfer, quantity};
 use super::diary::now;
 use super::node::Node;
 use super::stage::Stage;
+use super::{liar, restores};
 use crate::evidence::{Own, Reorg};
 use crate::schedule::{Fault, Planned, Trouble, Victim};
 
@@ -81,6 +82,8 @@ async fn one(stage: &Arc<Stage>, planned: Planned) -> bool {
         Fault::Promote { hangs } => {
             stage.database.fail_over(hangs, lasts, |moved| stage.lead(&moved)).await;
         }
+        Fault::Restore => return restores::from_backup(stage, lasts).await.is_ok(),
+        Fault::PromoteLagging => return restores::from_standby(stage, lasts).await.is_ok(),
         Fault::KillRedis | Fault::FreezeRedis | Fault::WipeRedis | Fault::CutRedis { .. } => {
             return redis(stage, planned.fault, lasts).await.is_some();
         }
@@ -89,6 +92,31 @@ async fn one(stage: &Arc<Stage>, planned: Planned) -> bool {
             endpoint_in(proxy, trouble).await;
             tokio::time::sleep(lasts).await;
             proxy.heal().await;
+        }
+        Fault::ReadOnly(node, how) => stage.manners.is_read_only(node, how),
+        Fault::Liar(endpoint, lie) => {
+            return liar::tell(stage, endpoint, lie, lasts).await.is_ok();
+        }
+        Fault::UnknownWords => {
+            let stopped = stage.chain.make_blocks(false).await.is_ok();
+            stage.manners.speak_in_unknown_words(true);
+            tokio::time::sleep(lasts).await;
+            stage.manners.speak_in_unknown_words(false);
+            return stage.chain.make_blocks(true).await.is_ok() && stopped;
+        }
+        Fault::ChainHangs => {
+            let endpoints = || stage.nodes.iter().flat_map(|node| &node.endpoints);
+            endpoints().for_each(RpcProxy::hang);
+            tokio::time::sleep(lasts).await;
+            for endpoint in endpoints() {
+                endpoint.heal().await;
+            }
+        }
+        Fault::EstimatesHang { lane } => {
+            stage.manners.answer_to_estimates(false);
+            stage.hard_to_estimate.lock().unwrap().push(lane);
+            tokio::time::sleep(lasts).await;
+            stage.manners.answer_to_estimates(true);
         }
         Fault::SideBlocks(victim) => {
             let node = take(stage, victim).await;

@@ -12,6 +12,10 @@
 //! | `witness` | the store as somebody sees it who is no node |
 //! | `chain` | the chain past the proxies |
 //! | `clients` | who calls |
+//! | `liar` | endpoints that lie |
+//! | `manners` | endpoints that are not like others |
+//! | `restores` | databases that go back to what they were |
+//! | `person` | who says what became of what a restore has left open |
 //! | `inflict` | how a fault is carried out, and ended |
 //! | `diary` | where everybody writes down what they did and saw |
 //! | `figures` | what is printed in the end |
@@ -23,14 +27,19 @@ mod database;
 mod diary;
 mod figures;
 mod inflict;
+mod liar;
+mod manners;
 mod node;
+mod person;
 mod redis;
+mod restores;
 mod skew;
 mod sources;
 mod stage;
 mod witness;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
@@ -40,7 +49,7 @@ pub use sources::Sources;
 
 use crate::check::{self, Coverage, Violation};
 use crate::evidence::Evidence;
-use crate::schedule::{self, Cast};
+use crate::schedule::{self, Cast, Kinds};
 use stage::Stage;
 
 /// Lanes by what happens on them: transfers on all but the last, and outsiders on the first two, bare
@@ -50,7 +59,8 @@ const SHARED_LANES: usize = 2;
 const HOLD_LANE: usize = 2;
 const QUIET_LANE: usize = 3;
 
-const ENDPOINTS: usize = 2;
+/// Of which one lies at a time at most, so that a majority is honest.
+const ENDPOINTS: usize = 3;
 
 /// Short, so that reorganisations reach what was called done.
 const CONFIRMATIONS: u64 = 3;
@@ -75,6 +85,10 @@ pub struct Options {
     pub lease_ms: u64,
     /// Whether the nodes share a Redis: said by the seed.
     pub redis: bool,
+    /// Whether commits get lost that were answered: said by the seed.
+    pub restores: bool,
+    /// What may come at all.
+    pub kinds: Kinds,
     /// Where the nodes' logs are kept.
     pub logs: Option<PathBuf>,
     /// What else the nodes find in their environment: a planted bug.
@@ -92,6 +106,8 @@ impl Options {
             senders: 4,
             lease_ms: 2_000,
             redis: schedule::has_redis(seed),
+            restores: schedule::has_restores(seed),
+            kinds: Kinds::ALL,
             logs: None,
             environment: Vec::new(),
         }
@@ -110,6 +126,8 @@ impl Options {
             lanes: LANES,
             lease_ms: self.lease_ms,
             redis: self.redis,
+            restores: self.restores,
+            kinds: self.kinds,
         }
     }
 }
@@ -142,8 +160,9 @@ pub async fn run(options: &Options) -> Outcome {
     let began = Instant::now();
     let plan = schedule::draw(options.seed, millis(options.length), &options.cast());
     let redis = if options.redis { "with" } else { "without" };
+    let restores = if options.restores { "with" } else { "without" };
     eprintln!(
-        "seed {}, {redis} Redis: {} faults in {:?}",
+        "seed {}, {redis} Redis, {restores} restores: {} faults in {:?}",
         options.seed,
         plan.len(),
         options.length
@@ -156,19 +175,24 @@ pub async fn run(options: &Options) -> Outcome {
     let mut clients = clients::start(&stage, options);
     eprintln!("the cluster is up after {:.1} s", began.elapsed().as_secs_f64());
 
+    let mut person = JoinSet::new();
+    if options.restores {
+        person.spawn(person::answer(Arc::clone(&stage)));
+    }
     inflict::all(&stage, &plan, options.length).await;
     stage.calm().await;
     let calm = Instant::now();
     eprintln!("faults are over after {:.1} s", began.elapsed().as_secs_f64());
     stage.close();
     settle(&stage, &mut clients, options.settle()).await;
+    person.shutdown().await;
     eprintln!("settled {:.1} s later", calm.elapsed().as_secs_f64());
 
     let evidence = stage.gather().await;
     watchers.shutdown().await;
     let violations = check::check(&evidence);
     let coverage = Coverage::of(&evidence);
-    let figures = Figures::of(&stage, &evidence, &coverage, began.elapsed());
+    let figures = Figures::of(&stage, &evidence, &coverage, options, began.elapsed());
     Outcome { evidence, violations, coverage, figures }
 }
 

@@ -8,9 +8,10 @@ use std::time::Duration;
 use testkit::{Anvil, AnvilOptions, Signal};
 use tokio::task::JoinSet;
 
-use super::chain::Chain;
+use super::chain::{BLOCK_SECONDS, Chain};
 use super::database::{Database, Moved};
 use super::diary::{Diary, now};
+use super::manners::Manners;
 use super::node::{FENCED, HAND_OVERS, Node, REALIGNED, Servers, TAKEOVERS};
 use super::redis::SharedRedis;
 use super::sources::Sources;
@@ -28,12 +29,17 @@ pub(super) struct Stage {
     pub(super) redis: Option<SharedRedis>,
     pub(super) chain: Chain,
     pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) manners: Arc<Manners>,
     pub(super) witness: Arc<Witness>,
     pub(super) diary: Arc<Diary>,
     /// The addresses of the lanes' accounts, in lower case.
     pub(super) lanes: Vec<String>,
     /// Signed bytes of callers who send by themselves, and their hashes: sent until they are mined.
     pub(super) kept: std::sync::Mutex<Vec<(String, String)>>,
+    /// Lanes on which a transaction is to come that nobody can estimate.
+    pub(super) hard_to_estimate: std::sync::Mutex<Vec<usize>>,
+    /// Written while the database goes back to what it was, and read by whoever must speak in one history.
+    pub(super) history: tokio::sync::RwLock<()>,
     /// Amounts that nobody has carried yet.
     amounts: AtomicU64,
     over: AtomicBool,
@@ -45,16 +51,17 @@ impl Stage {
     /// Puts everything up and waits until it serves.
     pub(super) async fn start(options: &Options) -> Arc<Self> {
         let chain_options = AnvilOptions {
-            block_time_seconds: Some(1),
+            block_time_seconds: Some(BLOCK_SECONDS),
             arguments: vec!["--order=fifo".to_owned()],
             ..AnvilOptions::default()
         };
         let redis = async { if options.redis { Some(SharedRedis::start().await) } else { None } };
         let (database, redis, anvil) =
-            tokio::join!(Database::start(), redis, Anvil::start(chain_options));
+            tokio::join!(Database::start(!options.restores), redis, Anvil::start(chain_options));
         anvil.mine(FIRST_BLOCKS).await;
         let witness = Arc::new(Witness::new(&database.url));
         let diary = Arc::new(Diary::default());
+        let manners = Arc::new(Manners::default());
         let servers = Servers {
             database_url: &database.url,
             redis: redis.as_ref().map(|redis| redis.address),
@@ -64,6 +71,9 @@ impl Stage {
         for number in 0..options.nodes {
             let node = Node::new(number, options, &servers, LANES).await;
             keep_wire_log(&node, &witness, &diary);
+            for (endpoint, proxy) in node.endpoints.iter().enumerate() {
+                manners.teach(number, endpoint, proxy);
+            }
             // One after the other, as the first one makes the tables.
             node.start();
             node.is_ready().await;
@@ -75,10 +85,13 @@ impl Stage {
             redis,
             chain: Chain::new(anvil.url()),
             nodes,
+            manners,
             witness,
             diary,
             lanes: lanes.map(|address| address.to_lowercase()).collect(),
             kept: std::sync::Mutex::default(),
+            hard_to_estimate: std::sync::Mutex::default(),
+            history: tokio::sync::RwLock::default(),
             amounts: AtomicU64::new(1_000_001),
             over: AtomicBool::new(false),
             _anvil: anvil,
@@ -128,6 +141,9 @@ impl Stage {
                 endpoint.heal().await;
             }
         }
+        self.manners.calm();
+        // A chain that does not answer goes on by itself: nothing has stopped it then.
+        let _ = self.chain.make_blocks(true).await;
         self.fund_all().await;
     }
 
@@ -145,15 +161,21 @@ impl Stage {
             node.read_metrics().await;
             node.keep_running_log();
         }
-        let mut evidence = Evidence::default();
+        // Before the store is read: what is sent meanwhile is not in what was read.
+        let wire = self.diary.wire.lock().unwrap().clone();
+        let mut evidence = Evidence { wire, ..Evidence::default() };
         self.witness.dump(&mut evidence).await.expect("read the store");
         evidence.chain = self.chain.blocks().await.expect("read the chain");
         evidence.calls = self.diary.calls.lock().unwrap().clone();
         evidence.own = self.diary.own.lock().unwrap().clone();
-        evidence.wire = self.diary.wire.lock().unwrap().clone();
         evidence.samples = self.diary.samples.lock().unwrap().clone();
         evidence.reorgs = self.diary.reorgs.lock().unwrap().clone();
         evidence.fenced_rejects = self.counted(FENCED);
+        evidence.restores = self.diary.restores.lock().unwrap().clone();
+        let lost = std::mem::take(&mut *self.diary.lost.lock().unwrap());
+        (evidence.lost_txs, evidence.lost_attempts) = (lost.txs, lost.attempts);
+        evidence.made_up = self.diary.made_up.lock().unwrap().clone();
+        evidence.closed = self.diary.closed.lock().unwrap().clone();
         evidence
     }
 

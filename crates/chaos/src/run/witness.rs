@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row};
 
+use super::diary::Lost;
 use crate::evidence::{
     Attempt, Event, Evidence, Lane, LaneEvent, NonceRow, OnRecord, TokenSample, Tx,
 };
@@ -126,7 +127,13 @@ impl Witness {
         Ok(())
     }
 
-    async fn txs(&self) -> Result<Vec<Tx>, Blind> {
+    /// Everything that would be lost if the database went back now.
+    pub(super) async fn all_sent(&self) -> Result<Lost, Blind> {
+        Ok(Lost { txs: self.txs().await?, attempts: self.attempts().await? })
+    }
+
+    /// All transactions.
+    pub(super) async fn txs(&self) -> Result<Vec<Tx>, Blind> {
         let sql = "SELECT tx_id::text, tenant, '0x' || encode(signer, 'hex'), request_id,
                           coalesce(payload ->> 'value', '0x0'), nonce, state, sub_state,
                           '0x' || encode(tx_hash, 'hex'), block_number,
@@ -191,7 +198,8 @@ impl Witness {
         Ok(events.collect())
     }
 
-    async fn nonces(&self) -> Result<Vec<NonceRow>, Blind> {
+    /// The nonce ledger.
+    pub(super) async fn nonces(&self) -> Result<Vec<NonceRow>, Blind> {
         let sql = "SELECT '0x' || encode(signer, 'hex'), nonce, owner_kind, owner_id::text, status,
                           fencing_token, (extract(epoch FROM updated_at) * 1000000)::bigint
                    FROM nonce ORDER BY signer, nonce";

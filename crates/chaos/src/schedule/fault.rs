@@ -32,6 +32,28 @@ pub enum Trouble {
     OldCounts,
 }
 
+/// What an endpoint tells instead of the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// Blocks that nobody made, with our transactions in them, at the true height.
+    Blocks,
+    /// The same, a thousand blocks ahead.
+    Leap,
+    /// Receipts in true blocks of what is not in them, and of failures that were none.
+    Receipts,
+    /// A head that goes back by so many blocks, and forth again.
+    Flap { back: u64 },
+}
+
+/// How an endpoint says that it takes no transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadOnly {
+    /// There is no such method.
+    NoMethod,
+    /// An HTTP status of 403.
+    Forbidden,
+}
+
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -51,6 +73,12 @@ pub enum Fault {
     CrashStore,
     /// PostgreSQL crashes, or hangs, and its synchronous standby takes its place when it is over.
     Promote { hangs: bool },
+    /// A backup is made, and put back when it is over: all nodes are stopped, the database is dropped,
+    /// and whatever was answered meanwhile is gone.
+    Restore,
+    /// A standby is cut off, and takes the server's place when it is over: whatever was answered
+    /// meanwhile is gone, and the nodes go on.
+    PromoteLagging,
     /// Redis is killed, and another one without its memory takes its place when it is over.
     KillRedis,
     /// Redis is stopped, and goes on when it is over, as if no time had passed.
@@ -61,6 +89,19 @@ pub enum Fault {
     CutRedis { node: usize, hangs: bool },
     /// One endpoint of one node is in trouble.
     Endpoint(usize, usize, Trouble),
+    /// The last endpoint of a node takes no transactions from now on, to the end of the run and after
+    /// it. Nothing is wrong with that: it is how some endpoints are.
+    ReadOnly(usize, ReadOnly),
+    /// One endpoint of every node lies, and the others do not.
+    Liar(usize, Lie),
+    /// All endpoints take transactions, and answer repeats in words that nobody knows. No block is
+    /// made meanwhile, so that there are repeats.
+    UnknownWords,
+    /// All endpoints of all nodes take connections and answer nothing.
+    ChainHangs,
+    /// No endpoint of any node answers to estimates; and a transaction comes on this lane whose
+    /// estimate is never answered to, not even when it is over.
+    EstimatesHang { lane: usize },
     /// All endpoints of a node show receipts of blocks that are not on the chain.
     SideBlocks(Victim),
     /// So many blocks are replaced, and their transactions are dropped, or come again a block later.
@@ -86,6 +127,8 @@ impl Fault {
             Self::LoseCommit(_) => Kind::LoseCommit,
             Self::CrashStore => Kind::CrashStore,
             Self::Promote { .. } => Kind::Promote,
+            Self::Restore => Kind::Restore,
+            Self::PromoteLagging => Kind::PromoteLagging,
             Self::KillRedis => Kind::KillRedis,
             Self::FreezeRedis => Kind::FreezeRedis,
             Self::WipeRedis => Kind::WipeRedis,
@@ -100,6 +143,16 @@ impl Fault {
                 Trouble::HidesReceipts => Kind::EndpointHidesReceipts,
                 Trouble::OldCounts => Kind::EndpointOldCounts,
             },
+            Self::ReadOnly(..) => Kind::EndpointReadOnly,
+            Self::Liar(_, lie) => match lie {
+                Lie::Blocks => Kind::LiarBlocks,
+                Lie::Leap => Kind::LiarLeap,
+                Lie::Receipts => Kind::LiarReceipts,
+                Lie::Flap { .. } => Kind::LiarFlap,
+            },
+            Self::UnknownWords => Kind::UnknownWords,
+            Self::ChainHangs => Kind::ChainHangs,
+            Self::EstimatesHang { .. } => Kind::EstimatesHang,
             Self::SideBlocks(_) => Kind::SideBlocks,
             Self::Reorg { .. } => Kind::Reorg,
             Self::Outsider { .. } => Kind::Outsider,
@@ -120,13 +173,22 @@ impl Fault {
             | Self::SideBlocks(victim) => Some(Target::Node(match victim {
                 Victim::Node(node) | Victim::HolderOf(_, node) => *node,
             })),
-            Self::CrashStore | Self::Promote { .. } => Some(Target::Store),
+            Self::CrashStore | Self::Promote { .. } | Self::Restore | Self::PromoteLagging => {
+                Some(Target::Store)
+            }
+            // One liar at a time, whatever it says: a majority of the endpoints is honest.
+            Self::Liar(..) => Some(Target::Word),
+            Self::UnknownWords | Self::ChainHangs | Self::EstimatesHang { .. } => {
+                Some(Target::Chain)
+            }
             Self::KillRedis | Self::FreezeRedis | Self::WipeRedis => Some(Target::Redis),
             // The node itself may be hit as well: it has to start without Redis, too.
             Self::CutRedis { node, .. } => Some(Target::WayToRedis(*node)),
             Self::Endpoint(node, endpoint, _) => Some(Target::Endpoint(*node, *endpoint)),
             Self::EmptyAccount(lane) => Some(Target::Account(*lane)),
-            Self::Reorg { .. } | Self::Outsider { .. } | Self::EmptyPool => None,
+            Self::ReadOnly(..) | Self::Reorg { .. } | Self::Outsider { .. } | Self::EmptyPool => {
+                None
+            }
         }
     }
 }
@@ -139,5 +201,7 @@ pub(super) enum Target {
     Redis,
     WayToRedis(usize),
     Endpoint(usize, usize),
+    Word,
+    Chain,
     Account(usize),
 }

@@ -114,6 +114,12 @@ names! {
         ReplacedExternally = "REPLACED_EXTERNALLY",
         /// Its lane is paused.
         Paused = "PAUSED",
+        /// Its gas could not be estimated yet; it is tried again, and those behind it go on.
+        Estimating = "ESTIMATING",
+        /// The database was restored, and nobody knows whether it was sent before: a person decides.
+        Restored = "RESTORED",
+        /// A person said that it was never sent: it gets its nonce.
+        Cleared = "CLEARED",
     }
 }
 
@@ -132,6 +138,10 @@ names! {
     EventKind {
         /// Taken in.
         Accepted = "ACCEPTED",
+        /// Its gas could not be estimated: it is set aside and tried again.
+        NotEstimated = "NOT_ESTIMATED",
+        /// Its gas is known after all: it takes its place among those that wait for a nonce.
+        Estimated = "ESTIMATED",
         /// A nonce was bound; signed and stored.
         Bound = "BOUND",
         /// A chain node took it for the first time.
@@ -165,6 +175,14 @@ names! {
         Rejected = "REJECTED",
         /// Withdrawn before a nonce was bound.
         Cancelled = "CANCELLED",
+        /// The database was restored: it waits until it is known whether it was sent before.
+        Restored = "RESTORED",
+        /// A person said that it was never sent.
+        Cleared = "CLEARED",
+        /// The chain shows the transaction by which it was sent before the database was restored.
+        Recovered = "RECOVERED",
+        /// A person said that it was sent before the database was restored.
+        Closed = "CLOSED",
     }
 }
 

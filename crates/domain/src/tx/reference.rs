@@ -4,9 +4,15 @@ use super::{Obstacle, Outcome, Standing, Step, Successor, TxState};
 
 /// The steps, with the words the reference page uses for them.
 pub(super) const STEPS: &[(Step, &str)] = &[
+    (Step::NotEstimated, "its gas cannot be estimated for now"),
+    (Step::Estimated, "its gas is known after all"),
     (Step::Bound, "a nonce is bound, signed, stored"),
     (Step::Refused, "refused before a nonce is bound"),
     (Step::Withdrawn, "withdrawn before a nonce is bound"),
+    (Step::Restored, "the database was restored, and it may have been sent before"),
+    (Step::Cleared, "a person says that it was never sent"),
+    (Step::Recovered, "the chain shows that it was sent before a restore"),
+    (Step::Closed, "a person says that it was sent before a restore"),
     (Step::Sent, "a chain node has it"),
     (Step::HeldUp(Obstacle::Underpriced), "chain nodes want a higher fee"),
     (Step::HeldUp(Obstacle::InsufficientFunds), "the account cannot pay"),

@@ -5,12 +5,26 @@ use super::{EventKind, Outcome, SubState, Successor, TxState};
 /// Something that happens to a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
+    /// Its gas could not be estimated, though the chain can be reached.
+    NotEstimated,
+    /// Its gas is known after all.
+    Estimated,
     /// A nonce was bound, and the signed bytes were stored.
     Bound,
     /// Refused before a nonce was bound.
     Refused,
     /// Withdrawn before a nonce was bound.
     Withdrawn,
+    /// The database was restored: whether it was sent before is not known.
+    Restored,
+    /// A person says that it was never sent.
+    Cleared,
+    /// The chain shows that it was sent before the database was restored: that transaction is its
+    /// attempt now.
+    Recovered,
+    /// A person says that it was sent before the database was restored, and the chain does not show
+    /// by which transaction.
+    Closed,
     /// A chain node has it.
     Sent,
     /// Chain nodes refuse it for now, for this reason.
@@ -93,8 +107,10 @@ impl Standing {
         use TxState::{Allocated, Confirmed, Created, Failed, Submitted, Tracking};
         let illegal = Err(IllegalStep { from: self, step });
         let state = match (self.state, step) {
-            (Created, Step::Bound) => Allocated,
-            (Created, Step::Refused | Step::Withdrawn) => Failed,
+            (Created, Step::NotEstimated | Step::Estimated) => Created,
+            (Created, Step::Bound | Step::Recovered) => Allocated,
+            (Created, Step::Restored | Step::Cleared) => Created,
+            (Created, Step::Refused | Step::Withdrawn | Step::Closed) => Failed,
             (Allocated | Submitted, Step::Sent) => Submitted,
             (
                 Allocated | Submitted,
@@ -132,7 +148,10 @@ impl Standing {
         let sub_state = match step {
             // Sending it once more does not make it any younger.
             Step::Sent if self.sub_state == Some(SubState::Stale) => self.sub_state,
-            Step::Bound | Step::Sent => Some(SubState::Pending),
+            Step::NotEstimated => Some(SubState::Estimating),
+            Step::Estimated | Step::Bound | Step::Recovered | Step::Sent => Some(SubState::Pending),
+            Step::Restored | Step::Closed => Some(SubState::Restored),
+            Step::Cleared => Some(SubState::Cleared),
             Step::Bumped => Some(SubState::Pending),
             Step::CancelRequested => self.sub_state,
             Step::Refused | Step::GivenUp => Some(SubState::Rejected),
@@ -149,15 +168,22 @@ impl Standing {
             Step::Unmined => Some(SubState::Reorged),
             Step::Mined(_) | Step::Forked { .. } | Step::Final => told,
         };
-        Ok(Self { state, sub_state, outcome, bound: self.bound || step == Step::Bound })
+        let bound = self.bound || matches!(step, Step::Bound | Step::Recovered);
+        Ok(Self { state, sub_state, outcome, bound })
     }
 
     /// What the history calls a step from here.
     pub fn kind_of(self, step: Step) -> EventKind {
         match step {
+            Step::NotEstimated => EventKind::NotEstimated,
+            Step::Estimated => EventKind::Estimated,
             Step::Bound => EventKind::Bound,
             Step::Refused => EventKind::Rejected,
             Step::Withdrawn => EventKind::Cancelled,
+            Step::Restored => EventKind::Restored,
+            Step::Cleared => EventKind::Cleared,
+            Step::Recovered => EventKind::Recovered,
+            Step::Closed => EventKind::Closed,
             Step::Sent if self.state == TxState::Submitted => EventKind::Resent,
             Step::Sent => EventKind::Sent,
             Step::HeldUp(_) => EventKind::HeldUp,
@@ -197,6 +223,23 @@ mod tests {
         let steps = [Step::Bound, Step::Sent, Step::Mined(Outcome::Reverted), Step::Final];
         let end = steps.iter().try_fold(Standing::CREATED, |at, step| at.after(*step)).unwrap();
         assert_eq!((end.state, end.sub_state), (TxState::Confirmed, Some(SubState::Reverted)));
+    }
+
+    #[test]
+    fn what_a_restore_left_waits_until_the_chain_or_a_person_says_what_it_was() {
+        let waits = Standing::CREATED.after(Step::Restored).unwrap();
+        assert_eq!((waits.state, waits.sub_state), (TxState::Created, Some(SubState::Restored)));
+        let cleared = waits.after(Step::Cleared).unwrap();
+        assert_eq!((cleared.state, cleared.sub_state), (TxState::Created, Some(SubState::Cleared)));
+        assert_eq!(cleared.after(Step::Bound).unwrap().state, TxState::Allocated);
+        let recovered = waits.after(Step::Recovered).unwrap();
+        assert_eq!((recovered.state, recovered.bound), (TxState::Allocated, true));
+        let closed = waits.after(Step::Closed).unwrap();
+        assert_eq!((closed.state, closed.sub_state), (TxState::Failed, Some(SubState::Restored)));
+        // What has a nonce goes on with its stored bytes, whatever was restored.
+        for step in [Step::Restored, Step::Cleared, Step::Recovered, Step::Closed] {
+            assert!(recovered.after(step).is_err(), "{step:?}");
+        }
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `diagnose` | what a diagnosis is; the holder, the endpoints, a pause, what waits |
+//! | `agreement` | what the endpoints agree on |
 //! | `step` | how the lane stands to its chain |
 //! | `head` | the transaction that the chain waits for |
 
+mod agreement;
 mod head;
 mod step;
 #[cfg(test)]
@@ -13,6 +15,7 @@ mod tests;
 
 use serde::Serialize;
 
+use self::agreement::agreement;
 use self::head::head;
 pub(super) use self::step::claimed;
 use self::step::out_of_step;
@@ -101,13 +104,17 @@ pub(super) fn diagnose(facts: LaneFacts) -> Diagnosis {
     let mut findings = Vec::new();
     findings.extend(holder(&facts));
     findings.extend(endpoints(&facts));
+    findings.extend(read_only(&facts));
+    findings.extend(agreement(&facts));
     findings.extend(out_of_step(&facts));
     if let Some(tx) = facts.head.as_ref().and_then(|head| head.tx.as_ref()) {
         findings.extend(head(&facts, tx));
     }
     findings.extend(not_owned(&facts));
     findings.extend(paused(&facts, &findings));
+    findings.extend(restored(&facts));
     findings.extend(waiting(&facts));
+    findings.extend(unestimated(&facts));
     findings.sort_by_key(|finding| finding.severity);
     let worst = findings.first().filter(|worst| worst.severity < Severity::Info);
     let summary = match worst {
@@ -166,6 +173,35 @@ fn endpoints(facts: &LaneFacts) -> Vec<Finding> {
     vec![finding(severity, code, words, Some(remedy))]
 }
 
+/// Endpoints that take no transactions, as far as this node has tried them.
+fn read_only(facts: &LaneFacts) -> Option<Finding> {
+    let named = facts.endpoints.iter().filter_map(|endpoint| {
+        Some(format!("{}: {}", endpoint.endpoint, endpoint.read_only.as_ref()?))
+    });
+    let named: Vec<String> = named.collect();
+    if named.is_empty() {
+        return None;
+    }
+    let (chain, which) = (facts.chain_id, named.join("; "));
+    let anybody = facts.endpoints.iter().any(|it| it.usable && it.read_only.is_none());
+    let (severity, code, words) = if !anybody {
+        let words = format!(
+            "no endpoint of chain {chain} that answers takes transactions ({which}); nothing is sent, and nothing is given up"
+        );
+        (Severity::Blocked, "no-endpoint-takes", words)
+    } else {
+        let words = format!(
+            "an endpoint of chain {chain} takes no transactions and is used for reading only ({which})"
+        );
+        (Severity::Info, "endpoint-read-only", words)
+    };
+    let remedy = Remedy::new(
+        "mend-endpoints",
+        "have the provider allow eth_sendRawTransaction, or name another one in [[chain]] endpoints; it is tried again now and then",
+    );
+    Some(finding(severity, code, words, Some(remedy)))
+}
+
 /// Whose lane it is.
 fn not_owned(facts: &LaneFacts) -> Option<Finding> {
     let why = facts.elsewhere?.words();
@@ -182,6 +218,65 @@ fn paused(facts: &LaneFacts, found: &[Finding]) -> Option<Finding> {
         found.iter().any(|finding| finding.remedy.as_ref().is_some_and(|r| r.kind == "resume"));
     let remedy = Remedy::new("resume", "give out nonces again once the reason is gone");
     Some(finding(Severity::Blocked, "paused", words, (!told).then_some(remedy)))
+}
+
+/// What waits for an estimate of its gas.
+fn unestimated(facts: &LaneFacts) -> Option<Finding> {
+    let first = facts.unestimated.first()?;
+    let said = first.error.as_deref().unwrap_or("it was not tried here yet");
+    let words = format!(
+        "{} transactions wait for an estimate of their gas and hold up nobody; the oldest is {}: {said}",
+        facts.unestimated.len(),
+        first.tx_id
+    );
+    let remedy = Remedy::new(
+        "estimate-again",
+        "it is tried again with growing pauses, tx.estimate.tries times, and then refused; a request \
+         with a gas limit needs no estimate",
+    );
+    Some(finding(Severity::Warning, "estimating", words, Some(remedy.automatic())))
+}
+
+/// What waits because the database was restored.
+fn restored(facts: &LaneFacts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if facts.lacks_synchronous_standby {
+        let words = "store.failover says that failovers go to a synchronous standby, and the primary waits for none \
+                     (synchronous_standby_names is empty): a failover now could lose commits unnoticed";
+        let remedy = Remedy::new(
+            "set-synchronous-standby-names",
+            "name the standby in synchronous_standby_names, or set store.failover = \"ask\"",
+        );
+        findings.push(finding(Severity::Warning, "no-synchronous-standby", words, Some(remedy)));
+    }
+    let Some(restored) = facts.restored.as_ref().filter(|it| it.open || it.waiting > 0) else {
+        return findings;
+    };
+    let ids: Vec<String> = restored.tx_ids.iter().map(ToString::to_string).collect();
+    let mut words = match restored.waiting {
+        0 => "the database was restored: what is handed over now waits, since it may have been sent before".to_owned(),
+        count => format!(
+            "the database was restored, and {count} transactions may have been sent before: they wait for a \
+             person's word ({})",
+            ids.join(", ")
+        ),
+    };
+    if restored.unread > 0 {
+        words.push_str(&format!(
+            "; {} nonces that were used before have not been read from the chain yet",
+            restored.unread
+        ));
+    }
+    let signer = &facts.signer;
+    let remedy = Remedy::new(
+        "say-what-was-sent",
+        format!(
+            "stile signer restored {signer} lists them; of one, stile tx restored TXID --never-sent (send it) or \
+             --was-sent (close it); of all, stile signer restored {signer} --never-sent or --was-sent"
+        ),
+    );
+    findings.push(finding(Severity::Blocked, "restored", words, Some(remedy)));
+    findings
 }
 
 /// What waits for a nonce.

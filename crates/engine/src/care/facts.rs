@@ -22,6 +22,10 @@ pub struct LaneFacts {
     pub elsewhere: Option<Elsewhere>,
     /// Whether it has been held against its chain since the database failed over or was restored.
     pub aligned: bool,
+    /// What waits for a person's word because the database was restored, oldest first, at most 100.
+    pub restored: Option<RestoredFacts>,
+    /// Failovers are said to be synchronous, and the primary waits for no standby.
+    pub lacks_synchronous_standby: bool,
     /// The next fresh nonce.
     pub next_nonce: Option<Nonce>,
     /// The nonce that the chain waits for; `None` if no endpoint says.
@@ -32,6 +36,8 @@ pub struct LaneFacts {
     pub max_in_flight: u64,
     /// Transactions that wait for a nonce.
     pub queued: u64,
+    /// Transactions that wait for an estimate of their gas, the oldest first; a few of them.
+    pub unestimated: Vec<UnestimatedFacts>,
     /// Whether Stile has the key.
     pub can_sign: bool,
     /// Why the signer last gave no signature.
@@ -47,6 +53,50 @@ pub struct LaneFacts {
     /// What each endpoint says, and whether it knows the newest attempt at the nonce that the chain
     /// waits for.
     pub endpoints: Vec<EndpointReport>,
+    /// How many endpoints have to agree, and what they do not agree on.
+    pub agreement: Option<AgreementFacts>,
+}
+
+/// What the endpoints of the chain agree on, as this node sees it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgreementFacts {
+    /// How many endpoints are configured.
+    pub configured: usize,
+    /// How many of them have to agree.
+    pub required: usize,
+    /// Why nothing is concluded: `contradicted` or `too-few-voters`.
+    pub withheld: Option<&'static str>,
+    /// For how long.
+    pub withheld_seconds: Option<f64>,
+    /// In words.
+    pub words: Option<String>,
+}
+
+/// A transaction that waits for an estimate of its gas.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnestimatedFacts {
+    /// Its name.
+    pub tx_id: TxId,
+    /// What the endpoints said.
+    pub error: Option<String>,
+}
+
+/// What is known of a restore.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoredFacts {
+    /// Whether everything that has no nonce waits, or only what does the same as what was found.
+    pub open: bool,
+    /// How many wait.
+    pub waiting: usize,
+    /// The oldest of them, at most 100.
+    pub tx_ids: Vec<TxId>,
+    /// How many nonces have not been read from the chain yet, at most 100.
+    pub unread: usize,
+    /// How many transactions were found on chain that belong to nobody.
+    pub unclaimed: usize,
 }
 
 /// Who holds a lane.

@@ -2,13 +2,20 @@
 
 use std::sync::Arc;
 
-use stile_domain::{FeeQuote, Lane, Nonce, Timestamp};
+use stile_domain::{Failover, FeeQuote, Lane, Nonce, Timestamp};
 use stile_store::{Attempt, LedgerOwner, OpenTx};
 
 use super::CareError;
-use super::facts::{AttemptFacts, HeadFacts, HoldFacts, HolderFacts, LaneFacts, TxFacts};
+use super::facts::{
+    AgreementFacts, AttemptFacts, HeadFacts, HoldFacts, HolderFacts, LaneFacts, RestoredFacts,
+    TxFacts, UnestimatedFacts,
+};
 use crate::core::Core;
+use crate::tx::track::Track;
 use crate::tx::{bind, replace};
+
+/// So many of the transactions that wait for an estimate are shown.
+const MOST_UNESTIMATED: u32 = 20;
 
 pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, CareError> {
     // The counts come before the cursor: a count above it is then no accident of timing.
@@ -40,6 +47,9 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
             None => track.pool.fee_quote().await.ok(),
         };
     }
+    let unestimated = core.store.unestimated(&[lane], MOST_UNESTIMATED).await?;
+    let unestimated =
+        unestimated.into_iter().map(|tx| UnestimatedFacts { tx_id: tx.id, error: tx.error });
     let limit = core.settings.tx.fee_limit(lane.chain);
     Ok(LaneFacts {
         chain_id: lane.chain,
@@ -54,11 +64,18 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         paused: view.paused,
         elsewhere: view.elsewhere,
         aligned: view.aligned,
+        restored: match view.restored {
+            Some(_) => Some(restored_facts(core, lane).await?),
+            None => None,
+        },
+        lacks_synchronous_standby: core.settings.failover == Failover::Synchronous
+            && core.store.lacks_synchronous_standby().await?,
         next_nonce: view.next_nonce,
         chain_nonce: latest,
         in_flight: view.in_flight,
         max_in_flight: core.settings.tx.max_in_flight as u64,
         queued: view.queued,
+        unestimated: unestimated.collect(),
         can_sign: core.signers.contains_key(&lane.signer),
         signer_trouble: core.signing.trouble(lane.signer),
         balance,
@@ -69,6 +86,30 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         fee_limit: (limit < u128::MAX).then(|| limit.to_string()),
         head,
         endpoints,
+        agreement: track.map(|track| agreement(track)),
+    })
+}
+
+/// What the endpoints agree on, as the follower of this node found it.
+fn agreement(track: &Track) -> AgreementFacts {
+    let (quorum, withheld) = (track.pool.quorum(), track.withheld());
+    AgreementFacts {
+        configured: quorum.configured(),
+        required: quorum.required(),
+        withheld: withheld.as_ref().map(|withheld| withheld.verdict.name()),
+        withheld_seconds: withheld.as_ref().map(|withheld| withheld.since.elapsed().as_secs_f64()),
+        words: withheld.map(|withheld| withheld.words),
+    }
+}
+
+async fn restored_facts(core: &Arc<Core>, lane: Lane) -> Result<RestoredFacts, CareError> {
+    let restoration = super::restored::restoration(core, lane).await?;
+    Ok(RestoredFacts {
+        open: restoration.mark.is_some_and(|mark| mark.is_open()),
+        waiting: restoration.waiting.len(),
+        tx_ids: restoration.waiting.iter().take(100).map(|tx| tx.id).collect(),
+        unread: restoration.unread.len(),
+        unclaimed: restoration.found.iter().filter(|lost| lost.claimed_by.is_none()).count(),
     })
 }
 

@@ -6,6 +6,7 @@
 //! | `gather` | where the facts come from |
 //! | `diagnose` | from facts to plain words: pure |
 //! | `repair` | carrying out what the words propose |
+//! | `restored` | a person's word about what waits after a restore |
 //! | `resume` | ending a pause, with the lane in step with its chain again |
 //!
 //! Any node can be asked. What only the lane's holder can do is done by the holder; asked on
@@ -15,16 +16,21 @@ mod diagnose;
 mod facts;
 mod gather;
 mod repair;
+mod restored;
 mod resume;
 
 use std::sync::Arc;
 
-use stile_domain::{Lane, Nonce};
-use stile_store::{LaneEvent, StoreError, StreamPosition};
+use stile_domain::{Lane, Nonce, TxId};
+use stile_store::{LaneEvent, StoreError, StreamPosition, Tx};
 
 pub use self::diagnose::{Diagnosis, Finding, Remedy, Severity};
-pub use self::facts::{AttemptFacts, HeadFacts, HoldFacts, HolderFacts, LaneFacts, TxFacts};
+pub use self::facts::{
+    AgreementFacts, AttemptFacts, HeadFacts, HoldFacts, HolderFacts, LaneFacts, RestoredFacts,
+    TxFacts, UnestimatedFacts,
+};
 pub use self::repair::{Repair, RepairStep};
+pub use self::restored::{Restoration, RestoreError, Settled, Verdict};
 pub use self::resume::Resumption;
 use crate::core::Core;
 use crate::reconcile::{self, Mismatch};
@@ -74,6 +80,35 @@ impl LaneCare {
     /// done is told.
     pub async fn resume(&self, lane: Lane, dry_run: bool) -> Result<Resumption, CareError> {
         resume::resume(&self.core, lane, dry_run).await
+    }
+
+    /// What is known of a restore of the database on a lane, and what waits because of it.
+    pub async fn restored(&self, lane: Lane) -> Result<Restoration, StoreError> {
+        restored::restoration(&self.core, lane).await
+    }
+
+    /// A person's word about everything that waits on a lane because the database was restored. With
+    /// `force` also while it is not known what used some of the nonces.
+    pub async fn settle_restored(
+        &self,
+        lane: Lane,
+        verdict: Verdict,
+        force: bool,
+        by: &str,
+    ) -> Result<Settled, RestoreError> {
+        restored::say_of_lane(&self.core, lane, verdict, force, by).await
+    }
+
+    /// A person's word about one transaction that waits because the database was restored. With
+    /// `force` also while it is not known what used some of the nonces.
+    pub async fn settle_restored_tx(
+        &self,
+        tx: TxId,
+        verdict: Verdict,
+        force: bool,
+        by: &str,
+    ) -> Result<Tx, RestoreError> {
+        restored::say_of_tx(&self.core, tx, verdict, force, by).await
     }
 
     /// Compares a lane with its chain now.

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::json;
 use stile_domain::{Lane, LaneEventKind, Nonce};
-use stile_store::{LedgerOwner, Mark, MarkOutcome, MarkVerdict, NewLaneEvent};
+use stile_store::{
+    InFlightFrom, LedgerOwner, Mark, MarkOutcome, MarkVerdict, NewLaneEvent, PageLimit,
+};
 use tracing::warn;
 
 use super::diagnose::{Diagnosis, Remedy, claimed, diagnose};
 use super::{CareError, gather, resume};
 use crate::core::Core;
 use crate::tx::ReplaceError;
-use crate::{fill, reconcile, tx};
+use crate::{fill, reconcile, restored, tx};
 
 /// A plan, and what became of it.
 #[derive(Debug, Clone, Serialize)]
@@ -128,16 +130,25 @@ async fn close_gap(
         return Ok((false, "the chain does not answer".to_owned()));
     };
     reconcile::own_up(core, track, &comparison, attest).await?;
-    core.refresh(lane).await;
+    if !core.refresh(lane).await {
+        let words = "nothing was done: the chain, or the store, does not say which nonces are free";
+        return Ok((false, words.to_owned()));
+    }
     let gaps: Vec<_> = {
         let mut work = slot.work.lock().await;
         work.planner(&claim).map(|planner| planner.kept().collect()).unwrap_or_default()
     };
     if gaps.is_empty() {
-        return Ok((false, "it is being looked at; it is filled within 30 s".to_owned()));
+        let words = "nothing was done: no nonce is known to be free below what is in flight";
+        return Ok((false, words.to_owned()));
     }
-    let made = fill::fill(core, &slot, &gaps).await?;
-    Ok((true, format!("{made} empty transactions are on their way")))
+    if restored::is_marked(core, lane).await? {
+        let words =
+            "nothing was done: the database was restored, and what used these nonces is read first";
+        return Ok((false, words.to_owned()));
+    }
+    let filled = fill::fill(core, &slot, &gaps).await?;
+    Ok((!filled.made.is_empty(), filled.words()))
 }
 
 /// Takes a person's word that the nonce of a silent caller was never sent.
@@ -160,27 +171,38 @@ async fn take_word(
         Some(MarkOutcome::Done(_)) => {
             core.lanes.slot(lane).gave_back();
             core.refresh(lane).await;
-            Ok((true, format!("nonce {nonce} is given back and will be filled or given out again")))
+            Ok((true, format!("nonce {nonce} is given back")))
         }
         outcome => Ok((false, format!("its caller has said otherwise meanwhile: {outcome:?}"))),
     }
 }
+
+/// What is read, and sent again, in one go.
+const SEND_AGAIN_PAGE: PageLimit = PageLimit { rows: 500, bytes: 8 << 20 };
 
 /// Sends the stored bytes of all that is in flight. Whatever is on record may be sent by anybody.
 async fn send_again(core: &Arc<Core>, lane: Lane) -> Result<(bool, String), CareError> {
     let Some(track) = core.tracks.get(lane.chain) else {
         return Ok((false, ELSEWHERE.to_owned()));
     };
-    let open = core.store.open_txs(&[lane]).await?;
-    let unmined = open.iter().filter(|open| open.tx.receipt.is_none() && open.tx.rival.is_none());
-    let raw: Vec<_> =
-        unmined.filter_map(|open| open.attempts.last().map(|newest| newest.raw.clone())).collect();
-    let answers = track.pool.send_raw(&raw).await;
-    let taken = answers.iter().filter(|answer| answer.verdict.is_taken()).count();
+    let (mut sent, mut taken) = (0, 0);
+    let mut left = vec![InFlightFrom::start(lane)];
+    while !left.is_empty() {
+        let page = core.store.in_flight_page(&left, SEND_AGAIN_PAGE).await?;
+        let unmined =
+            page.txs.iter().filter(|open| open.tx.receipt.is_none() && open.tx.rival.is_none());
+        let raw: Vec<_> = unmined
+            .filter_map(|open| open.attempts.last().map(|newest| newest.raw.clone()))
+            .collect();
+        let answers = track.pool.send_raw(&raw).await;
+        sent += raw.len();
+        taken += answers.iter().filter(|answer| answer.verdict.is_taken()).count();
+        left = [page.unread, page.more].concat();
+    }
     if let Some(claim) = core.lanes.slot(lane).claim() {
         tx::adopt(core, vec![claim.lane()]);
     }
-    Ok((taken > 0, format!("{taken} of {} were taken by an endpoint", raw.len())))
+    Ok((taken > 0, format!("{taken} of {sent} were taken by an endpoint")))
 }
 
 /// Has the transaction that the chain waits for offer more.
@@ -188,7 +210,7 @@ async fn raise(core: &Arc<Core>, diagnosis: &Diagnosis) -> Result<(bool, String)
     let head = diagnosis.facts.head.as_ref().and_then(|head| head.tx.as_ref());
     let Some(tx) = head else { return Ok((false, "there is nothing to raise".to_owned())) };
     match tx::speed_up(core, tx.tx_id, None).await {
-        Ok(_) => Ok((true, format!("{} gets an attempt that offers more", tx.tx_id))),
+        Ok(_) => Ok((true, format!("{} was asked to offer more", tx.tx_id))),
         Err(ReplaceError::Store(error)) => Err(error.into()),
         Err(error) => Ok((false, error.to_string())),
     }

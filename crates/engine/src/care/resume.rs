@@ -5,18 +5,24 @@ use std::sync::Arc;
 use serde_json::json;
 use stile_domain::{Drift, Lane, Nonce, Step, TxState};
 use stile_store::{
-    LaneChanges, LedgerOwner, NewEvent, OpenTx, Realign, Recorded, Resumed, Set, StoreError,
-    TxChange,
+    LaneChanges, LaneView, LedgerOwner, NewEvent, OpenTx, Realign, Recorded, Refusal, Resumed, Set,
+    StoreError, TxChange,
 };
 use tracing::{info, warn};
 
 use super::CareError;
 use crate::core::Core;
+use crate::fill::FILLER_TENANT;
+use crate::made_anew::{self, Fate};
 use crate::reconcile::{self, Comparison};
 use crate::tx;
+use crate::tx::settings::OutsideUse;
 
 /// Nonces looked at when a chain has lost transactions.
 const LOST_LIMIT: u32 = 10_000;
+
+/// Transactions that wait, counted in one go.
+const WAITING_LIMIT: u32 = 10_000;
 
 /// What ending a pause takes.
 #[derive(Debug, Clone)]
@@ -33,8 +39,11 @@ enum Way {
     Straight,
     /// The cursor moves.
     Jump(Realign),
-    /// Finished transactions that the chain has lost are sent again.
-    Again(Vec<OpenTx>),
+    /// The cursor moves, and what waits may be what the nonces below were used for: the lane is
+    /// treated like one of a restored database.
+    Restored(Realign),
+    /// Finished transactions that the chain has lost are sent again, unless they were made anew.
+    Again(Vec<(OpenTx, Fate)>),
 }
 
 pub(super) async fn resume(
@@ -56,7 +65,7 @@ pub(super) async fn resume(
         },
     };
     let cursor = match &way {
-        Way::Jump(realign) => Some(realign.to),
+        Way::Jump(realign) | Way::Restored(realign) => Some(realign.to),
         _ => view.next_nonce,
     };
     if let Some(cursor) = cursor {
@@ -68,6 +77,11 @@ pub(super) async fn resume(
     if let Way::Again(lost) = &way
         && !send_again(core, lane, lost).await?
     {
+        let owner = view.owner.url.unwrap_or_else(|| view.owner.node.0.clone());
+        plan.push(format!("not done: only the signer's holder can do that; ask {owner}"));
+        return Ok(Resumption { plan, resumed: false });
+    }
+    if matches!(way, Way::Restored(_)) && !set_unaligned(core, lane).await? {
         let owner = view.owner.url.unwrap_or_else(|| view.owner.node.0.clone());
         plan.push(format!("not done: only the signer's holder can do that; ask {owner}"));
         return Ok(Resumption { plan, resumed: false });
@@ -89,6 +103,8 @@ pub(super) async fn resume(
         info!(signer = %lane.signer, chain = %lane.chain, ?plan, "lane resumed");
         let slot = core.lanes.slot(lane);
         slot.work.lock().await.forget();
+        // The chain may have gone on, or may not have answered.
+        slot.set_compared(false);
         tx::wake(core, &slot);
     }
     Ok(Resumption { plan, resumed })
@@ -110,14 +126,27 @@ async fn way(
             plan.push(format!(
                 "move the cursor from {cursor} to {latest}: the nonces below were used by somebody else"
             ));
-            Ok(Way::Jump(Realign { from: cursor, to: latest }))
+            let realign = Realign { from: cursor, to: latest };
+            let waiting = waiting(core, &comparison.view).await?;
+            if waiting == 0 {
+                return Ok(Way::Jump(realign));
+            }
+            let signer = comparison.view.lane.signer;
+            plan.push(format!(
+                "hold back what waits ({waiting}): it may be what those nonces were used for. What the chain shows to \
+                 be the same is taken as sent; the rest waits for your word: stile signer restored {signer}"
+            ));
+            Ok(Way::Restored(realign))
         }
         Drift::ChainReset => {
             let (lost, holds) = lost(core, comparison.view.lane, latest).await?;
+            let lost = made_anew::fates(core, lost).await?;
+            let again = lost.iter().filter(|(_, fate)| !matches!(fate, Fate::StaysClosed(_)));
             plan.push(format!(
                 "send the stored bytes of {} transactions once more, from nonce {latest} on: the chain has lost them",
-                lost.len()
+                again.count()
             ));
+            plan.extend(lost.iter().filter_map(|(open, fate)| words(open, *fate)));
             if holds > 0 {
                 plan.push(format!(
                     "{holds} nonces from {latest} on are with callers who send by themselves: they must send again"
@@ -126,6 +155,47 @@ async fn way(
             Ok(Way::Again(lost))
         }
         Drift::InStep | Drift::Gap | Drift::HeldUp(_) => Ok(Way::Straight),
+    }
+}
+
+/// How many transactions wait that may be what unknown nonces were used for. None where others use
+/// the key by declaration, and on a lane that is marked already.
+async fn waiting(core: &Core, view: &LaneView) -> Result<u64, StoreError> {
+    let marked = view.restored.is_some_and(|mark| mark.is_open());
+    if marked || core.settings.tx.outside_use == OutsideUse::Follow {
+        return Ok(0);
+    }
+    let waiting = core.store.waiting(view.lane, WAITING_LIMIT).await?;
+    let fillers = waiting.iter().filter(|tx| tx.tenant == FILLER_TENANT).count();
+    Ok(view.queued.saturating_sub(fillers as u64))
+}
+
+/// Has a lane realigned before it gives out anything. `false` if another node holds it.
+async fn set_unaligned(core: &Arc<Core>, lane: Lane) -> Result<bool, StoreError> {
+    core.acquire(&[lane]).await?;
+    let slot = core.lanes.slot(lane);
+    let Some(claim) = slot.claim() else { return Ok(false) };
+    match core.store.set_unaligned(&claim, core.lease()).await? {
+        Ok(()) => Ok(true),
+        Err(Refusal::Fenced(owner)) => {
+            core.lost(&slot, claim, &owner, "resume");
+            Ok(false)
+        }
+        Err(refusal) => Err(StoreError::Internal(refusal.to_string())),
+    }
+}
+
+/// What is done about a transaction that was made anew, in words.
+fn words(open: &OpenTx, fate: Fate) -> Option<String> {
+    let (id, nonce) = (open.tx.id, open.tx.nonce.unwrap_or_default());
+    match fate {
+        Fate::SentAgain => None,
+        Fate::InPlaceOf(successor) => Some(format!(
+            "withdraw {successor}, which has no nonce yet: {id}, in whose place it was made, is sent again"
+        )),
+        Fate::StaysClosed(successor) => Some(format!(
+            "{id} is not sent again, since it was made anew as {successor}: an empty transaction takes its nonce {nonce}"
+        )),
     }
 }
 
@@ -145,8 +215,37 @@ async fn lost(core: &Core, lane: Lane, from: Nonce) -> Result<(Vec<OpenTx>, usiz
 }
 
 /// Opens finished transactions again. `false` if this node does not hold the lane.
-async fn send_again(core: &Arc<Core>, lane: Lane, lost: &[OpenTx]) -> Result<bool, StoreError> {
+async fn send_again(
+    core: &Arc<Core>,
+    lane: Lane,
+    lost: &[(OpenTx, Fate)],
+) -> Result<bool, StoreError> {
     core.acquire(&[lane]).await?;
+    if core.lanes.slot(lane).claim().is_none() {
+        return Ok(false);
+    }
+    let (mut again, mut closed) = (Vec::new(), Vec::new());
+    for (open, fate) in lost {
+        match made_anew::withdraw_successor(core, *fate).await? {
+            Fate::StaysClosed(successor) => closed.push((open, successor)),
+            Fate::SentAgain | Fate::InPlaceOf(_) => again.push(open),
+        }
+    }
+    if !reopen(core, lane, &again).await? {
+        return Ok(false);
+    }
+    for (open, successor) in closed {
+        if let Some(track) = core.tracks.get(lane.chain)
+            && !made_anew::empty(core, track, open, successor).await?
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Writes that transactions are open again. `false` if the lane is no longer this node's.
+async fn reopen(core: &Arc<Core>, lane: Lane, lost: &[&OpenTx]) -> Result<bool, StoreError> {
     let Some(claim) = core.lanes.slot(lane).claim() else { return Ok(false) };
     let changes = lost.iter().filter_map(|open| {
         let tx = &open.tx;

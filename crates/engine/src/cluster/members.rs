@@ -13,12 +13,21 @@ pub(crate) struct Members {
     moves: bool,
     /// Whether this node is about to end.
     draining: AtomicBool,
+    /// Whether this node has ever been known to be one of several, and whether it has heard at all.
+    several: AtomicBool,
+    known: AtomicBool,
     live: RwLock<Arc<Vec<LiveNode>>>,
 }
 
 impl Members {
     pub(crate) fn new(moves: bool) -> Self {
-        Self { moves, draining: AtomicBool::new(false), live: RwLock::default() }
+        Self {
+            moves,
+            draining: AtomicBool::new(false),
+            several: AtomicBool::new(false),
+            known: AtomicBool::new(false),
+            live: RwLock::default(),
+        }
     }
 
     /// This node is about to end.
@@ -30,7 +39,14 @@ impl Members {
         self.draining.load(Ordering::Relaxed)
     }
 
+    /// Whether this node has been the only one all the time, as far as it knows.
+    pub(crate) fn was_always_alone(&self) -> bool {
+        self.known.load(Ordering::Relaxed) && !self.several.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn set(&self, live: Vec<LiveNode>) {
+        self.several.fetch_or(live.len() > 1, Ordering::Relaxed);
+        self.known.store(true, Ordering::Relaxed);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
     }
 

@@ -24,6 +24,7 @@ use crate::lanes::{Slot, Work};
 use crate::metrics;
 use crate::tx::bind;
 use crate::tx::error::TxError;
+use crate::tx::memorise;
 use crate::tx::sign::{self, ToSign};
 use crate::tx::track::Track;
 
@@ -115,7 +116,7 @@ fn binder<'c>(core: &'c Core, slot: &Slot) -> Option<(&'c Arc<Track>, &'c Arc<dy
     let lane = slot.lane();
     let signer = core.signers.get(&lane.signer).filter(|signer| signer.is_local())?;
     let track = core.tracks.get(lane.chain)?;
-    (!slot.has_waiting()).then_some((track, signer))
+    (!slot.has_waiting() && !slot.is_restored()).then_some((track, signer))
 }
 
 /// Answers what was asked before. `None` if nothing is left, because the store does not say.
@@ -226,8 +227,10 @@ async fn at_once(
         resubmit_after: core.settings.tx.resubmit_after,
     };
     let (sent, until) = (Instant::now(), core.trust_from_now());
+    let remembered = memorise::binds(slot, &binding);
     let answer =
         core.store.bind_txs(&core.holder.node, std::slice::from_ref(&binding), core.lease()).await;
+    memorise::answered(slot, claim, remembered, &answer);
     match answer.map(|mut answers| answers.pop()) {
         Ok(Some(Ok(txs))) => {
             metrics::committed("send", txs.len(), sent.elapsed());
@@ -302,6 +305,9 @@ fn refused(core: &Core, slot: &Slot, claim: stile_store::Claim, refusal: Refusal
     match refusal {
         Refusal::Fenced(owner) => core.lost(slot, claim, &owner, "send"),
         Refusal::OthersWait => slot.set_waiting(true),
+        Refusal::Restored => {
+            slot.set_restored(true);
+        }
         Refusal::Inconsistent(why) => {
             tracing::error!(signer = %lane.signer, chain = %lane.chain, why,
                             "the nonce ledger contradicts the lane's cursor");
@@ -382,6 +388,10 @@ async fn accept(core: &Arc<Core>, slot: &Slot, calls: Vec<SendCall>) {
                         slot.repeated();
                         let answer = repeated(&call.new, tx);
                         call.answer(answer);
+                    }
+                    // It has just changed hands, and this node has not heard of it yet.
+                    Acceptance::Elsewhere(elsewhere) => {
+                        call.answer(Err(NonceError::LaneNotOwned { lane, elsewhere }.into()));
                     }
                 }
             }

@@ -25,6 +25,7 @@ use crate::tx::wishes;
 use self::commit::{Batch, Binder};
 pub(crate) use self::commit::{bound, written};
 use self::prepare::prepare;
+pub(crate) use self::prepare::refuse;
 pub(crate) use self::waking::{wake, wake_many};
 
 /// Transactions bound in one commit.
@@ -139,7 +140,10 @@ async fn bind_some(core: &Arc<Core>, slot: &Arc<Slot>) -> Progress {
     }
     let Some(claim) = slot.claim() else { return Progress::Stop };
     let found = waiting.len();
-    let waiting = without_idle_fillers(core, slot, claim, waiting).await;
+    let waiting = match without_idle_fillers(core, slot, claim, waiting).await {
+        Some(waiting) => waiting,
+        None => return Progress::Stop,
+    };
     let (waiting, to_sign) = match prepare(core, track, claim, waiting).await {
         Some(prepared) => prepared,
         None => return Progress::Stop,
@@ -169,17 +173,21 @@ async fn gaps(slot: &Slot) -> usize {
 }
 
 /// Leaves out empty transactions for gaps that are closed already: with a fresh nonce they would
-/// only cost.
+/// only cost. `None` if only such ones wait, and it cannot be learned whether their gaps are closed.
 async fn without_idle_fillers(
     core: &Arc<Core>,
     slot: &Slot,
     claim: Claim,
     mut waiting: Vec<Tx>,
-) -> Vec<Tx> {
+) -> Option<Vec<Tx>> {
     if !waiting.iter().any(|tx| tx.tenant == FILLER_TENANT) {
-        return waiting;
+        return Some(waiting);
     }
-    core.refresh(slot.lane()).await;
+    if !core.refresh(slot.lane()).await {
+        // They are neither bound nor refused, and nobody waits for them.
+        waiting.retain(|tx| tx.tenant != FILLER_TENANT);
+        return (!waiting.is_empty()).then_some(waiting);
+    }
     let gaps = {
         let mut work = slot.work.lock().await;
         work.planner(&claim).map_or(0, |planner| planner.on_offer_for_stile())
@@ -193,8 +201,8 @@ async fn without_idle_fillers(
         stays
     });
     let why = || "the gap it was for is closed".to_owned();
-    prepare::refuse(core, claim, idle.into_iter().map(|tx| (tx, why())).collect()).await;
-    wanted
+    refuse(core, claim, idle.into_iter().map(|tx| (tx, why())).collect()).await;
+    Some(wanted)
 }
 
 /// Makes sure that the lane is ours and has a cursor.

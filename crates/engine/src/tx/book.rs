@@ -4,15 +4,18 @@
 //! decided here, by the rule in `domain`, and leaves in the same moment towards the recorder, so
 //! the store sees changes in the order in which they were decided.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use stile_chain::SendClass;
 use stile_domain::{
-    B256, Finality, Lane, Nonce, Payload, Receipt, Rival, Standing, Step, TxId, TxState,
+    B256, Bytes, Finality, Lane, Nonce, Payload, Receipt, Rival, Standing, Step, Successor, TxId,
+    TxState,
 };
 use stile_store::{NewEvent, OpenAttempt, OpenTx, Set, Tx, TxChange};
 use tracing::debug;
+
+use crate::tx::delivery::Deliveries;
 
 /// A transaction that has a nonce and is not done.
 #[derive(Debug, Clone)]
@@ -24,7 +27,7 @@ pub(crate) struct Open {
     pub(crate) standing: Standing,
     /// The length of its history.
     pub(crate) events: u32,
-    /// Every attempt, oldest first.
+    /// Every attempt, oldest first. Only the newest has its bytes: no other is sent.
     pub(crate) attempts: Vec<OpenAttempt>,
     pub(crate) receipt: Option<Receipt>,
     /// The transaction that took its nonce, if one did.
@@ -39,22 +42,24 @@ pub(crate) struct Open {
     pub(crate) next_bump: Option<Instant>,
     /// When it last got a new attempt here.
     pub(crate) replaced: Option<Instant>,
-    /// How often in a row every endpoint has refused it for good.
-    pub(crate) rejections: u32,
     /// The block up to which its confirmations have been told.
     pub(crate) told: Option<(u64, B256)>,
     pub(crate) sends: u32,
-    /// How often in a row every endpoint has refused it for now.
-    pub(crate) refusals: u32,
+    /// What each endpoint makes of its newest attempt.
+    pub(crate) deliveries: Deliveries,
+    /// The endpoints that took one of its attempts from this process.
+    pub(crate) takers: Vec<String>,
+    /// An endpoint may have one of its attempts, and its answer was lost.
+    pub(crate) answer_lost: bool,
+    /// It was told that an endpoint has it, since it was last sent to all of them.
+    pub(crate) taken_told: bool,
     /// Why no endpoint took it when that was last written down.
     pub(crate) not_taken: Option<SendClass>,
     /// It was told that the next attempt would cost more than is allowed.
     pub(crate) limit_told: bool,
     /// When this process accepted it; `None` if it took it over.
     pub(crate) accepted: Option<Instant>,
-    /// In the submitter's hands.
-    pub(crate) queued: bool,
-    /// When it is to be sent again.
+    /// When it is to be sent again, to all endpoints.
     pub(crate) next_send: Option<Instant>,
     /// When its receipt is to be asked for by itself.
     pub(crate) next_check: Instant,
@@ -97,14 +102,15 @@ impl Open {
             replacing: false,
             next_bump: None,
             replaced: None,
-            rejections: 0,
             told: tx.told,
             sends: tx.sends,
-            refusals: 0,
+            deliveries: Deliveries::default(),
+            takers: Vec::new(),
+            answer_lost: false,
+            taken_told: false,
             not_taken: None,
             limit_told: false,
             accepted: None,
-            queued: false,
             next_send: None,
             next_check,
             vain_checks: 0,
@@ -129,11 +135,42 @@ impl Open {
         self.attempts.last()
     }
 
+    /// Whether this process read it from the store, so that another one may have sent it before.
+    pub(crate) fn is_taken_over(&self) -> bool {
+        self.accepted.is_none()
+    }
+
+    /// Whether an endpoint may have one of its attempts: one took it, or nobody can say that none
+    /// did.
+    pub(crate) fn may_be_taken(&self) -> bool {
+        self.standing.state == TxState::Submitted
+            || !self.takers.is_empty()
+            || self.answer_lost
+            || self.is_taken_over()
+    }
+
+    /// Whether it is news that another transaction has its nonce. Whoever has seen one on chain may have
+    /// found it to be somebody else's a moment before it was recovered as this one's own attempt.
+    pub(crate) fn loses_to(&self, rival: &Rival) -> bool {
+        let is_own = rival.by == Successor::Outsider
+            && self.attempts.iter().any(|attempt| Some(attempt.hash) == rival.tx_hash);
+        self.receipt.is_none() && self.rival != Some(*rival) && !is_own
+    }
+
     /// The block that has decided about its nonce: its own, or that of the transaction which took
     /// its nonce.
     pub(crate) fn block(&self) -> Option<(u64, B256)> {
         let own = self.receipt.as_ref().map(|own| (own.block_number, own.block_hash));
         own.or(self.rival.map(|rival| (rival.block_number, rival.block_hash)))
+    }
+}
+
+/// Of an attempt that a newer one stands for nothing is needed but its hash and what it was for.
+fn drop_older_bytes(attempts: &mut [OpenAttempt]) {
+    if let Some((_, older)) = attempts.split_last_mut() {
+        for attempt in older.iter_mut().filter(|attempt| !attempt.raw.is_empty()) {
+            attempt.raw = Bytes::new();
+        }
     }
 }
 
@@ -152,18 +189,31 @@ const CLOSED_KEPT: usize = 10_000;
 pub(crate) struct Book {
     txs: HashMap<TxId, Open>,
     by_hash: HashMap<B256, TxId>,
+    by_lane: HashMap<Lane, HashSet<TxId>>,
     unmined: HashMap<Lane, BTreeMap<Nonce, TxId>>,
     /// When transactions were last done with: somebody may still be about to put in an older copy.
     closed: HashMap<TxId, Instant>,
     /// What the transactions of a lane have cost lately, in wei.
     costs: HashMap<Lane, f64>,
+    /// Lanes that are being read from the store, each with its newest reading.
+    readings: HashMap<Lane, Reading>,
+    last_reading: u64,
+    /// How many transactions were touched one by one, for tests.
+    #[cfg(test)]
+    touched: std::cell::Cell<usize>,
 }
 
+/// One reading of a lane. What an earlier one brings is too old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading(u64);
+
 impl Book {
-    pub(crate) fn insert(&mut self, open: Open) {
+    pub(crate) fn insert(&mut self, mut open: Open) {
+        drop_older_bytes(&mut open.attempts);
         for attempt in &open.attempts {
             self.by_hash.insert(attempt.hash, open.id);
         }
+        self.by_lane.entry(open.lane).or_default().insert(open.id);
         if open.is_unmined() {
             self.unmined.entry(open.lane).or_default().insert(open.nonce, open.id);
         }
@@ -176,6 +226,12 @@ impl Book {
             self.by_hash.remove(&attempt.hash);
         }
         self.forget_unmined(open.lane, open.nonce);
+        if let Some(ids) = self.by_lane.get_mut(&open.lane) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.by_lane.remove(&open.lane);
+            }
+        }
         Some(open)
     }
 
@@ -184,6 +240,7 @@ impl Book {
         if let Some(open) = self.txs.get_mut(&id) {
             self.by_hash.insert(attempt.hash, id);
             open.attempts.push(attempt);
+            drop_older_bytes(&mut open.attempts);
             open.replacing = false;
         }
     }
@@ -212,15 +269,46 @@ impl Book {
         self.closed.get(&id).is_some_and(|at| *at >= moment)
     }
 
-    /// Drops everything of a lane: it is somebody else's now, or is about to be read again.
+    /// Drops everything of a lane: it is somebody else's now, or is about to be read again. Whoever
+    /// is reading it stops. Costs what the lane has, whatever else is in the book.
     pub(crate) fn drop_lane(&mut self, lane: Lane) {
-        let ids: Vec<TxId> = self.txs.values().filter(|o| o.lane == lane).map(|o| o.id).collect();
+        self.readings.remove(&lane);
+        let ids: Vec<TxId> = self.of_lane(lane).map(|open| open.id).collect();
         for id in ids {
             self.remove(id);
         }
     }
 
+    /// Everything of a lane, in any order.
+    pub(crate) fn of_lane(&self, lane: Lane) -> impl Iterator<Item = &Open> {
+        self.by_lane.get(&lane).into_iter().flatten().filter_map(|id| self.get(*id))
+    }
+
+    /// A lane is going to be read from the store, from its first transaction on.
+    pub(crate) fn begin_reading(&mut self, lane: Lane) -> Reading {
+        self.last_reading += 1;
+        let reading = Reading(self.last_reading);
+        self.readings.insert(lane, reading);
+        reading
+    }
+
+    /// Whether this reading of a lane still counts: nobody has dropped the lane or begun to read it
+    /// anew.
+    pub(crate) fn is_current(&self, lane: Lane, reading: Reading) -> bool {
+        self.readings.get(&lane) == Some(&reading)
+    }
+
+    /// All of a lane has been read. `false` if this reading does not count any more.
+    pub(crate) fn end_reading(&mut self, lane: Lane, reading: Reading) -> bool {
+        let current = self.is_current(lane, reading);
+        if current {
+            self.readings.remove(&lane);
+        }
+        current
+    }
+
     pub(crate) fn get(&self, id: TxId) -> Option<&Open> {
+        self.touch();
         self.txs.get(&id)
     }
 
@@ -229,8 +317,16 @@ impl Book {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Open> {
-        self.txs.values()
+        self.txs.values().inspect(|_| self.touch())
     }
+
+    #[cfg(test)]
+    fn touch(&self) {
+        self.touched.set(self.touched.get() + 1);
+    }
+
+    #[cfg(not(test))]
+    fn touch(&self) {}
 
     /// The transaction that an attempt belongs to.
     pub(crate) fn by_hash(&self, hash: &B256) -> Option<TxId> {
@@ -242,8 +338,12 @@ impl Book {
         self.unmined.get(&lane).is_some_and(|nonces| nonces.contains_key(&nonce))
     }
 
-    /// How many of a lane have a nonce and are not in a block.
+    /// How many of a lane have a nonce and are not in a block. While the lane is being read nobody
+    /// knows, and it counts as full: no more nonces are bound before the end of it.
     pub(crate) fn in_flight(&self, lane: Lane) -> usize {
+        if self.readings.contains_key(&lane) {
+            return usize::MAX;
+        }
         self.unmined.get(&lane).map_or(0, BTreeMap::len)
     }
 
@@ -340,9 +440,140 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
+    use stile_domain::{Address, AttemptKind, ChainId};
     use uuid::Uuid;
 
     use super::*;
+
+    fn lane(number: u8) -> Lane {
+        Lane::new(ChainId::new(1).unwrap(), Address::repeat_byte(number))
+    }
+
+    fn attempt(hash: u64, size: usize) -> OpenAttempt {
+        let hash = B256::left_padding_from(&hash.to_be_bytes());
+        OpenAttempt { kind: AttemptKind::Send, hash, raw: vec![1; size].into() }
+    }
+
+    /// Distinct by lane and nonce.
+    fn open(number: u8, nonce: Nonce) -> Open {
+        let distinct = u64::from(number) << 32 | nonce;
+        Open {
+            id: TxId(Uuid::from_u128(u128::from(distinct))),
+            lane: lane(number),
+            nonce,
+            finality: Finality::Confirmations(1),
+            standing: Standing { state: TxState::Submitted, ..Standing::CREATED },
+            events: 3,
+            attempts: vec![attempt(distinct, 100)],
+            receipt: None,
+            rival: None,
+            fee_limit: None,
+            resend: false,
+            replacing: false,
+            next_bump: None,
+            replaced: None,
+            told: None,
+            sends: 1,
+            not_taken: None,
+            limit_told: false,
+            accepted: None,
+            deliveries: Default::default(),
+            takers: Default::default(),
+            answer_lost: Default::default(),
+            taken_told: Default::default(),
+            next_send: None,
+            next_check: Instant::now(),
+            vain_checks: 0,
+            unverified: false,
+            untold_fork: false,
+        }
+    }
+
+    fn filled(lanes: u8, of_each: Nonce) -> Book {
+        let mut book = Book::default();
+        for number in 1..=lanes {
+            (0..of_each).for_each(|nonce| book.insert(open(number, nonce)));
+        }
+        book
+    }
+
+    #[test]
+    fn hole_36_dropping_a_lane_touches_that_lane_alone() {
+        let mut book = filled(50, 20);
+        book.touched.set(0);
+        book.drop_lane(lane(7));
+        assert!(book.touched.get() <= 20, "{} of 1000 were looked at", book.touched.get());
+        assert_eq!(book.of_lane(lane(7)).count(), 0);
+        assert_eq!(book.iter().count(), 980);
+        assert_eq!((book.by_hash.len(), book.all_in_flight()), (980, 980), "nothing is left of it");
+        assert_eq!(book.of_lane(lane(8)).count(), 20);
+        book.touched.set(0);
+        book.drop_lane(lane(7));
+        assert_eq!(book.touched.get(), 0, "an empty lane costs nothing");
+    }
+
+    #[test]
+    fn hole_20_nobody_is_overtaken_by_its_own_attempt() {
+        let open = open(1, 0);
+        let rival =
+            |by, tx_hash| Rival { by, tx_hash, block_number: 5, block_hash: B256::repeat_byte(5) };
+        let own = Some(open.attempts[0].hash);
+        let other = Some(B256::repeat_byte(9));
+        assert!(!open.loses_to(&rival(Successor::Outsider, own)), "recovered a moment ago");
+        assert!(open.loses_to(&rival(Successor::Outsider, other)));
+        assert!(open.loses_to(&rival(Successor::Outsider, None)), "nobody knows by whom");
+        assert!(open.loses_to(&rival(Successor::Cancel, own)), "its own empty one");
+        let known = rival(Successor::Outsider, other);
+        assert!(!Open { rival: Some(known), ..open }.loses_to(&known), "no news");
+    }
+
+    #[test]
+    fn the_index_by_lane_follows_what_comes_and_goes() {
+        let mut book = filled(2, 3);
+        let gone = open(1, 1).id;
+        book.remove(gone);
+        // Again, as after a reorganisation.
+        book.insert(open(2, 2));
+        let mut left: Vec<Nonce> = book.of_lane(lane(1)).map(|open| open.nonce).collect();
+        left.sort_unstable();
+        assert_eq!(left, [0, 2]);
+        assert_eq!(book.of_lane(lane(2)).count(), 3);
+        for nonce in [0, 2] {
+            book.close(open(1, nonce).id);
+        }
+        assert!(!book.by_lane.contains_key(&lane(1)), "lanes do not pile up");
+    }
+
+    #[test]
+    fn hole_36_only_the_attempt_that_is_sent_keeps_its_bytes() {
+        let mut book = Book::default();
+        let mut two = open(1, 0);
+        two.attempts.push(attempt(900, 50));
+        let id = two.id;
+        book.insert(two);
+        let sizes = |book: &Book| -> Vec<usize> {
+            book.get(id).unwrap().attempts.iter().map(|attempt| attempt.raw.len()).collect()
+        };
+        assert_eq!(sizes(&book), [0, 50]);
+        book.add_attempt(id, attempt(901, 70));
+        assert_eq!(sizes(&book), [0, 0, 70]);
+        assert_eq!(book.by_hash(&attempt(900, 0).hash), Some(id), "all of them are followed");
+    }
+
+    #[test]
+    fn hole_36_a_lane_that_is_being_read_is_full() {
+        let mut book = filled(1, 3);
+        let first = book.begin_reading(lane(1));
+        assert_eq!(book.in_flight(lane(1)), usize::MAX);
+        let second = book.begin_reading(lane(1));
+        assert!(!book.is_current(lane(1), first) && !book.end_reading(lane(1), first));
+        assert!(book.is_current(lane(1), second) && book.end_reading(lane(1), second));
+        assert_eq!(book.in_flight(lane(1)), 3);
+        let third = book.begin_reading(lane(1));
+        book.drop_lane(lane(1));
+        assert!(!book.is_current(lane(1), third), "what it brings is too old");
+        assert_eq!(book.in_flight(lane(1)), 0);
+    }
 
     #[test]
     fn an_older_copy_of_one_that_is_done_is_told_from_a_newer() {

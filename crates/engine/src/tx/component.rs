@@ -255,6 +255,7 @@ impl Transactions {
             Err(EstimateError::Refused(why)) => return Err(TxError::EstimationFailed(why)),
             Err(EstimateError::Unavailable(error)) => {
                 tracing::debug!(%error, txId = %new.id, "no estimate yet");
+                track.estimates().failed_at_acceptance(new.id, error.to_string());
             }
         }
         Ok(new)

@@ -4,24 +4,39 @@
 //! book. It asks the chain the same few questions for every block, whatever is in flight.
 //! Everything in one pass comes from one endpoint, and blocks are linked by their parents, so two
 //! endpoints on different forks cannot be mixed up.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `path` | the way from what is known to the newest block |
+//! | `gate` | what is believed of the endpoint that is followed |
+//! | `evidence` | what the endpoints agree on |
+//! | `apply` | what new blocks mean for open transactions |
+//! | `verify` | comparing what was taken over with the chain |
+//! | `finality` | calling transactions done |
+//! | `alarm` | what was final and is not on the chain any more |
 
+mod alarm;
 mod apply;
+pub(crate) mod evidence;
 mod finality;
+mod gate;
 mod path;
 mod verify;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stile_chain::{ChainError, Sighting, View};
-use stile_domain::{Header, HeaderWindow, Lane, Receipt, TxId};
+use stile_domain::{B256, Header, HeaderWindow, Lane, Receipt, TakenBack, TxId, Verdict};
 use stile_store::{HeaderUpdate, OpenTx};
 use tracing::{info, warn};
 
+use self::alarm::Lost;
 pub(crate) use self::apply::mine;
 pub(crate) use self::finality::canonical;
-use self::path::Path;
+use self::gate::Compared;
+use self::path::Steps;
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::outside::{self, Strange};
@@ -30,6 +45,9 @@ use crate::tx::track::Track;
 /// Passes that may fail before a block is passed whose receipts cannot be had.
 const PATIENCE: u32 = 3;
 
+/// Transactions that wait for a quorum to see them. Comparing lanes with their chain finds the rest.
+const STRANGE_KEPT: usize = 1000;
+
 /// What a follower remembers from pass to pass.
 #[derive(Debug, Default)]
 struct Memory {
@@ -37,10 +55,28 @@ struct Memory {
     endpoint: String,
     /// How many passes in a row have failed; the first one is told.
     failed: u32,
-    /// Whether endpoints contradicted each other in the last pass.
-    disputed: bool,
+    /// What this pass does not conclude for want of agreement.
+    withheld: Option<(Verdict, String)>,
+    /// The newest block that was compared with what the other endpoints have.
+    compared: Option<(u64, B256)>,
+    /// The newest block and the moment when the endpoints were last asked in vain.
+    undecided: Option<(B256, Instant)>,
+    /// The height from which blocks are decided about in the next pass, if there are more than one
+    /// pass decides about.
+    go_on_from: u64,
+    /// Transactions of this node's accounts whose owners are to be found once a quorum has seen them.
+    strange: Vec<Strange>,
     /// How many passes the followed endpoint has been behind what is known.
     behind: u32,
+}
+
+impl Memory {
+    /// Takes note that something is not concluded. The first thing counts.
+    fn withhold(&mut self, track: &Track, verdict: Verdict, height: u64) {
+        if self.withheld.is_none() {
+            self.withheld = Some((verdict, evidence::open_words(track, verdict, height)));
+        }
+    }
 }
 
 pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
@@ -70,7 +106,11 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
 async fn load(core: &Core, track: &Track) {
     let limit = window_limit(core);
     match core.store.headers(track.pool.chain()).await {
-        Ok(headers) => *track.window() = HeaderWindow::new(limit, headers),
+        Ok(headers) => {
+            let window = HeaderWindow::new(limit, headers);
+            track.pool.set_known(window.clone());
+            *track.window() = window;
+        }
         Err(error) => warn!(%error, "the headers on record could not be read"),
     }
 }
@@ -84,18 +124,43 @@ async fn pass(core: &Arc<Core>, track: &Track, memory: &mut Memory) -> Result<()
     let view = track.pool.view().await?;
     let same_endpoint = memory.endpoint == view.endpoint();
     memory.endpoint = view.endpoint().to_owned();
+    memory.withheld = None;
     let window = track.window().clone();
     if window.tip().map(|tip| tip.hash) != Some(view.head().hash) {
-        let path =
-            path::find(track.pool.chain(), &view, &window, same_endpoint, &mut memory.behind)
-                .await?;
-        let patient = memory.failed < PATIENCE;
-        advance(core, track, &view, &window, path, patient).await?;
+        let (chain, behind) = (track.pool.chain(), &mut memory.behind);
+        let path = path::find(chain, &view, &window, same_endpoint, behind).await?;
+        if let Some(steps) = path.into_steps()
+            && gate::admits(track, &view, &window, &steps, memory).await
+        {
+            advance(core, track, &view, &window, steps, memory).await?;
+        }
     } else {
         memory.behind = 0;
     }
+    if gate::compare(core, track, &view, memory).await? == Compared::Forgotten {
+        tell_withheld(track, memory.withheld.take());
+        return Ok(());
+    }
+    memory.strange =
+        outside::look_at(core, track, &view, std::mem::take(&mut memory.strange)).await;
     verify::adopted(core, track, &view).await?;
-    finality::conclude(core, track, &view, &mut memory.disputed).await
+    finality::conclude(core, track, &view, memory).await?;
+    tell_withheld(track, memory.withheld.take());
+    Ok(())
+}
+
+/// Says what is not concluded, once.
+fn tell_withheld(track: &Track, withheld: Option<(Verdict, String)>) {
+    let chain = track.pool.chain();
+    if track.withhold(withheld) {
+        match track.withheld() {
+            Some(now) => warn!(%chain, why = %now.verdict, words = now.words,
+                               "nothing is concluded until the endpoints agree"),
+            None => info!(%chain, "the endpoints agree again"),
+        }
+    }
+    let withheld = track.withheld();
+    metrics::withheld(chain, withheld.map(|now| (now.verdict, now.since.elapsed())));
 }
 
 /// Takes the chain from where the window ends to where the path leads.
@@ -104,10 +169,10 @@ async fn advance(
     track: &Track,
     view: &View,
     window: &HeaderWindow,
-    path: Path,
-    patient: bool,
+    path: Steps,
+    memory: &mut Memory,
 ) -> Result<(), ChainError> {
-    let Some(path) = path.into_steps() else { return Ok(()) };
+    let patient = memory.failed < PATIENCE;
     let replaced: Vec<Header> = match path.above {
         Some(ancestor) => window.from(ancestor + 1).copied().collect(),
         None => Vec::new(),
@@ -117,6 +182,7 @@ async fn advance(
               endpoint = view.endpoint(), "the chain was reorganised");
         metrics::reorganised(replaced.len());
         reopen(core, track, path.above.unwrap_or(0)).await?;
+        memory.compared = None;
     }
     let mut found: HashMap<TxId, Receipt> = HashMap::new();
     let held: HashSet<Lane> = held_lanes(core, track).into_iter().collect();
@@ -161,27 +227,31 @@ async fn advance(
         let tagged = !matches!(open.finality, stile_domain::Finality::Confirmations(_));
         (tagged && !open.is_unmined()) || (open.resend && open.rival.is_some())
     });
-    let heads = view.heads(tags).await;
     let canonical: Vec<Header> = path.blocks.iter().map(|block| block.header).collect();
-    {
-        let mut window = track.window();
-        if path.leap {
-            *window = HeaderWindow::new(window_limit(core), []);
-        }
-        if let Some(ancestor) = path.above {
-            window.cut_above(ancestor);
-        }
-        for header in &canonical {
-            window.put(*header);
-        }
+    let mut next = match path.leap {
+        true => HeaderWindow::new(window_limit(core), []),
+        false => window.clone(),
+    };
+    if let Some(ancestor) = path.above {
+        next.cut_above(ancestor);
     }
+    for header in &canonical {
+        next.put(*header);
+    }
+    let heads = track.pool.heads(view.head().height, &next, tags).await;
+    track.pool.set_known(next.clone());
+    *track.window() = next;
     track.set_heads(heads);
     if path.leap {
         look_at_all(track);
+        if let Some(tip) = window.tip() {
+            verify::left_at(core, track, view, tip).await;
+        }
     }
     apply::blocks(core, track, path.above.filter(|_| !replaced.is_empty()), &replaced, found);
     save(core, track, canonical, replaced).await;
-    outside::look_at(core, track, strange).await;
+    memory.strange.extend(strange);
+    memory.strange.truncate(STRANGE_KEPT);
     match track.pool.fee_quote().await {
         Ok(quote) => track.set_quote(quote),
         Err(error) => tracing::debug!(%error, "no fee quote"),
@@ -225,7 +295,10 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 /// Opens finished transactions again that a fork concerns, before the new blocks are looked at. One
 /// that was found final and is not written so yet is neither in the book nor among the finished
 /// ones, so whatever is decided has to be written first.
-async fn reopen(core: &Core, track: &Track, ancestor: u64) -> Result<(), ChainError> {
+///
+/// What was finalized, or deeper than reorganisations are followed, is not opened again: a person
+/// is called.
+async fn reopen(core: &Arc<Core>, track: &Track, ancestor: u64) -> Result<(), ChainError> {
     if !core.recorder.is_written(WRITTEN_WITHIN).await {
         let said = vec!["what was decided before a fork is not written yet".to_owned()];
         return Err(ChainError::Unreachable { chain: track.pool.chain(), said });
@@ -233,27 +306,44 @@ async fn reopen(core: &Core, track: &Track, ancestor: u64) -> Result<(), ChainEr
     let lanes: Vec<Lane> = held_lanes(core, track);
     let floor = ancestor.saturating_sub(u64::from(core.settings.tx.reorg_window));
     let done = done_above(core, track, &lanes, floor).await?;
-    let mut book = track.book();
+    let heads = track.heads().unwrap_or_default();
+    let (mut reopened, mut lost) = (Vec::new(), Vec::new());
     for tx in done {
-        let rival = tx.tx.rival.map(|rival| rival.block_number);
-        let own = tx.tx.receipt.as_ref().map(|receipt| receipt.block_number);
-        let concerned = own.or(rival).is_some_and(|height| height > ancestor)
-            || tx.tx.told.is_some_and(|(height, _)| height > ancestor);
-        if concerned {
-            take_back(&mut book, tx);
+        let decided = verify::decided_in(&tx.tx);
+        let told = tx.tx.told.is_some_and(|(height, _)| height > ancestor);
+        match decided.filter(|(height, _)| *height > ancestor) {
+            Some((height, block)) => match verify::fate(core, &tx.tx, height, &heads) {
+                TakenBack::Reopened => reopened.push(tx),
+                TakenBack::Alarm => {
+                    lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block });
+                }
+            },
+            None if told => reopened.push(tx),
+            None => {}
         }
+    }
+    alarm::raise(core, track, lost).await?;
+    let mut book = track.book();
+    for tx in reopened {
+        take_back(&mut book, tx);
     }
     Ok(())
 }
 
+/// What was made anew stays closed, however deep a reorganisation goes: it would be executed beside
+/// its successor. See `made_anew`.
 fn take_back(book: &mut crate::tx::book::Book, tx: OpenTx) {
-    if book.get(tx.tx.id).is_some() {
+    if book.get(tx.tx.id).is_some() || is_made_anew(&tx.tx) {
         return;
     }
     if let Some(mut open) = crate::tx::book::Open::read(tx, std::time::Instant::now()) {
         open.unverified = false;
         book.insert(open);
     }
+}
+
+fn is_made_anew(tx: &stile_store::Tx) -> bool {
+    tx.replaced_by.is_some() && tx.standing.state == stile_domain::TxState::Failed
 }
 
 fn held_lanes(core: &Core, track: &Track) -> Vec<Lane> {

@@ -18,11 +18,14 @@
 //! | [`settings`] | what the node is told once, at start |
 //! | `admit` | acceptance, on the lane's worker |
 //! | `bind` | nonces for transactions that waited |
+//! | `estimates` | transactions whose gas cannot be estimated for now |
 //! | `sign` | from a payload to signed bytes |
 //! | `book` | what is open, in memory |
 //! | `track` | what a node keeps of one chain |
 //! | `record` | writing down what happened |
 //! | `submit` | sending stored bytes |
+//! | `delivery` | what each endpoint makes of a transaction, and what that comes to |
+//! | `abandon` | what there is to know before a transaction is given up |
 //! | `follow` | new blocks, reorganisations, finality |
 //! | `receipts` | asking for receipts one by one, where blocks stayed silent |
 //! | `resubmit` | timers |
@@ -31,6 +34,7 @@
 //! | `replace` | new attempts: higher offers, and empty ones that withdraw or give up |
 //! | `wishes` | what callers want of transactions that are on their way |
 //! | `overtake` | other transactions at the nonces of ours |
+//! | `lost_attempt` | attempts of ours that the database has lost and the chain has |
 //! | `outside` | nonces that somebody else has used |
 //! | `funds` | accounts that cannot pay |
 //! | `adopt` | taking up what a lane's last holder left |
@@ -39,6 +43,7 @@
 //! The book is only a memory: it is filled from the store when a lane comes, dropped when it goes,
 //! and read again from the store whenever a write did not find what the book said.
 
+mod abandon;
 mod admit;
 mod adopt;
 pub(crate) mod bind;
@@ -46,10 +51,14 @@ mod book;
 mod bump;
 pub mod component;
 pub mod confirmations;
+mod delivery;
 pub mod error;
+pub(crate) mod estimates;
 mod fees;
 mod follow;
 mod funds;
+mod lost_attempt;
+pub(crate) mod memorise;
 mod outside;
 mod overtake;
 mod receipts;
@@ -57,7 +66,7 @@ mod record;
 pub(crate) mod replace;
 mod resubmit;
 pub mod settings;
-mod sign;
+pub(crate) mod sign;
 mod submit;
 pub(crate) mod track;
 pub mod wishes;
@@ -76,6 +85,7 @@ pub use wishes::ReplaceError;
 pub(crate) use wishes::speed_up;
 
 use crate::core::Core;
+use crate::metrics;
 
 /// Somebody else has used a lane's nonces up to this one: the lane is paused, or follows.
 pub(crate) async fn outside_use(
@@ -95,9 +105,13 @@ pub(crate) fn start(core: &Arc<Core>, recorder: record::Inbox) {
     }
     core.producers.spawn(bind::poll(Arc::clone(core)));
     for track in core.tracks.iter() {
+        for endpoint in track.pool.endpoints() {
+            metrics::endpoint(track.pool.chain(), &endpoint.shown);
+        }
         core.producers.spawn(submit::run(Arc::clone(core), Arc::clone(track)));
         core.producers.spawn(follow::run(Arc::clone(core), Arc::clone(track)));
         core.producers.spawn(receipts::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(estimates::run(Arc::clone(core), Arc::clone(track)));
         core.producers.spawn(resubmit::run(Arc::clone(core), Arc::clone(track)));
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn by_receipt(core: &Core, book: &mut Book, id: TxId, by: Successor, 
 /// than before. `false` if that is no news.
 pub(crate) fn overtaken(core: &Core, book: &mut Book, id: TxId, rival: Rival) -> bool {
     let Some(open) = book.get_mut(id) else { return false };
-    if open.rival == Some(rival) || open.receipt.is_some() {
+    if !open.loses_to(&rival) {
         return false;
     }
     let (lane, nonce) = (open.lane, open.nonce);

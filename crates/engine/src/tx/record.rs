@@ -19,7 +19,7 @@ use tracing::{debug, warn};
 use crate::core::Core;
 use crate::metrics;
 use crate::tx;
-use crate::tx::{adopt, replace};
+use crate::tx::{adopt, memorise, replace};
 
 /// Changes committed together at most. Their lanes' rows are locked for as long as the commit takes,
 /// and whoever binds on those lanes waits for it.
@@ -192,8 +192,16 @@ async fn write(core: &Arc<Core>, mut batch: Batch) {
         let size: usize = changes.iter().map(|part| part.changes.len()).sum();
         let long = lanes.iter().filter(|_| size >= LONG);
         let recording: Vec<_> = long.map(|lane| core.lanes.slot(*lane).recording()).collect();
+        let slots: Vec<_> = lanes.iter().map(|lane| core.lanes.slot(*lane)).collect();
+        let parts = || slots.iter().zip(&changes);
+        let remembered: Vec<_> =
+            parts().map(|(slot, part)| memorise::replaces(slot, part)).collect();
         let written = core.store.record(&core.holder.node, &changes, core.lease()).await;
         drop(recording);
+        for (place, ((slot, part), commit)) in parts().zip(remembered).enumerate() {
+            let answer = written.as_deref().map(|answers| answers.get(place..=place));
+            memorise::replaced(slot, part, commit, answer.map(Option::unwrap_or_default));
+        }
         match written {
             Ok(answers) => {
                 metrics::committed("record", size, sent.elapsed());

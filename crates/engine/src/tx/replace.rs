@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use stile_chain::UnsignedTx;
 use stile_domain::{
-    AttemptKind, Bytes, FeeLimitReached, FeeQuote, Fees, Lane, Nonce, Obstacle, Payload, Step,
-    SubState, TxId, U256, gas_limit_for,
+    AttemptKind, Bytes, FeeLimitReached, FeePolicy, FeeQuote, Fees, Lane, Nonce, Obstacle, Payload,
+    Step, SubState, TxId, U256, gas_limit_for,
 };
 use stile_store::{NewAttempt, OpenAttempt, Set, TxChange, Wish, WishEnd};
 use tracing::{info, warn};
@@ -128,7 +128,11 @@ fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(UnsignedT
     let limit = limit(core, open, cause, quote.as_ref());
     let fees = match cause {
         Cause::SpeedUp(Some(fees)) => Ok(fees),
-        _ => core.settings.tx.fees.next(&before.fees, quote.as_ref(), limit),
+        _ => {
+            let may_be_taken = open.may_be_taken() || open.deliveries.any_queued();
+            let outbids = has_to_outbid(newest.kind, kind, may_be_taken);
+            offer(&*core.settings.tx.fees, &before.fees, quote.as_ref(), limit, outbids)
+        }
     };
     match fees {
         Ok(fees) => {
@@ -146,6 +150,28 @@ fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(UnsignedT
             core.recorder.write(lane, change);
             None
         }
+    }
+}
+
+/// Whether an attempt has to offer more than the one before it. Bytes that no endpoint ever took need
+/// no outbidding by an empty transaction: nobody has them.
+fn has_to_outbid(before: AttemptKind, kind: AttemptKind, may_be_taken: bool) -> bool {
+    let is_first_empty = before.successor().is_none() && kind.successor().is_some();
+    may_be_taken || !is_first_empty
+}
+
+/// What an attempt offers: more than the one before it or, where it need not outbid that one, what
+/// the chain asks for by now.
+fn offer(
+    policy: &dyn FeePolicy,
+    before: &Fees,
+    quote: Option<&FeeQuote>,
+    limit: u128,
+    outbids: bool,
+) -> Result<Fees, FeeLimitReached> {
+    match quote.filter(|_| !outbids) {
+        Some(quote) => Ok(policy.first(&Payload::default(), quote, limit)),
+        None => policy.next(before, quote, limit),
     }
 }
 
@@ -240,7 +266,7 @@ async fn sign(
 }
 
 /// What an empty transaction needs, which is not the same on all chains.
-async fn gas_for_nothing(track: &Track, lane: Lane) -> Option<u64> {
+pub(crate) async fn gas_for_nothing(track: &Track, lane: Lane) -> Option<u64> {
     let nothing = Payload { to: Some(lane.signer), ..Payload::default() };
     track.pool.estimate_gas(lane.signer, &nothing).await.ok().map(gas_limit_for)
 }
@@ -261,8 +287,7 @@ fn decided(
     let now = Instant::now();
     open.next_bump = core.settings.tx.bump_after.map(|after| now + after);
     open.replaced = Some(now);
-    open.rejections = 0;
-    open.refusals = 0;
+    open.deliveries.renew();
     open.limit_told = false;
     let (lane, nonce): (Lane, Nonce) = (open.lane, open.nonce);
     let mut data = json!(attempt.fees);
@@ -306,4 +331,56 @@ pub(crate) fn value_of(raw: &Bytes) -> Option<f64> {
 /// The fees that an attempt offers.
 pub(crate) fn fees_of(attempt: &OpenAttempt) -> Option<Fees> {
     UnsignedTx::of(&attempt.raw).map(|tx| tx.fees)
+}
+
+#[cfg(test)]
+mod tests {
+    use stile_domain::Market;
+
+    use super::*;
+
+    #[test]
+    fn only_an_empty_one_in_place_of_what_nobody_took_need_not_outbid() {
+        use AttemptKind::{Bump, Cancel, GiveUp, Send};
+        for (before, kind, may_be_taken, outbids) in [
+            (Send, GiveUp, false, false),
+            (Send, Cancel, false, false),
+            (Bump, GiveUp, false, false),
+            (Send, GiveUp, true, true),
+            (Send, Cancel, true, true),
+            // What the chain's nodes call underpriced is raised, whoever has it.
+            (Send, Bump, false, true),
+            (GiveUp, GiveUp, false, true),
+            (Cancel, Cancel, false, true),
+        ] {
+            let found = has_to_outbid(before, kind, may_be_taken);
+            assert_eq!(found, outbids, "{before:?} {kind:?} {may_be_taken}");
+        }
+    }
+
+    /// Outsiders had driven the quote up when it was first offered, and no endpoint took it. Ten times
+    /// what the chain asks for by now is less than that.
+    #[test]
+    fn giving_up_what_nobody_took_costs_what_the_chain_asks_for() {
+        let dear = Fees::Market { max_fee_per_gas: 10_000, max_priority_fee_per_gas: 500 };
+        let (cheap, legacy) = (
+            FeeQuote::Market { base_fee: 100, priority_fee: 7 },
+            FeeQuote::Legacy { gas_price: 90 },
+        );
+        let limit = 2_070;
+        let market = Fees::Market { max_fee_per_gas: 207, max_priority_fee_per_gas: 7 };
+        let most = Fees::Market { max_fee_per_gas: 150, max_priority_fee_per_gas: 7 };
+        let reached = Err(FeeLimitReached { wanted: 11_250, limit });
+        for (quote, limit, outbids, expected) in [
+            (Some(&cheap), limit, true, reached),
+            (Some(&cheap), limit, false, Ok(market)),
+            (Some(&cheap), 150, false, Ok(most)),
+            (Some(&legacy), limit, false, Ok(Fees::Legacy { gas_price: 90 })),
+            // What the chain asks for is not known.
+            (None, limit, false, reached),
+        ] {
+            let found = offer(&Market::default(), &dear, quote, limit, outbids);
+            assert_eq!(found, expected, "{quote:?} {limit} {outbids}");
+        }
+    }
 }

@@ -50,7 +50,7 @@ fn send_due(core: &Core, track: &Track) {
         let mut book = track.book();
         let ids: Vec<TxId> = book
             .all_unmined()
-            .filter(|open| !open.queued && open.next_send.is_some_and(|at| at <= now))
+            .filter(|open| open.next_send.is_some_and(|at| at <= now))
             .map(|open| open.id)
             .collect();
         for id in ids {
@@ -76,6 +76,7 @@ fn send_due(core: &Core, track: &Track) {
         }
     }
     core.submit(track, due);
+    core.retry(track, now);
 }
 
 /// A lane cannot move as long as its lowest nonce is not mined. If no endpoint knows it any more,
@@ -84,7 +85,8 @@ async fn check_heads(core: &Core, track: &Track) {
     let lowest: Vec<(TxId, B256)> = {
         let book = track.book();
         book.lowest_unmined()
-            .filter(|open| open.standing.state == TxState::Submitted && !open.queued)
+            .filter(|open| open.standing.state == TxState::Submitted)
+            .filter(|open| !open.deliveries.all_queued())
             .filter_map(|open| Some((open.id, open.newest()?.hash)))
             .collect()
     };

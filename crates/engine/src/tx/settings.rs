@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stile_chain::{Chains, TxSigner};
-use stile_domain::{Address, ChainId, FeePolicy, Finality, Market};
+use stile_domain::{Address, ChainId, EstimatePolicy, FeePolicy, Finality, Market};
 
 use crate::cluster::in_registry::NodeRegistry;
 use crate::cluster::membership::Membership;
@@ -20,6 +20,8 @@ pub struct TxSettings {
     pub finality: Finality,
     /// The silence after which the stored bytes are sent again; `None` for never.
     pub resubmit_after: Option<Duration>,
+    /// How often the gas of a transaction is estimated before it is refused.
+    pub estimate: EstimatePolicy,
     /// How often one transaction is sent at most; 0 for no limit.
     pub max_sends: u32,
     /// The silence after which an attempt is made that offers more; `None` for never.
@@ -47,6 +49,7 @@ impl Default for TxSettings {
             max_in_flight: 500,
             finality: Finality::Confirmations(20),
             resubmit_after: Some(Duration::from_secs(60)),
+            estimate: EstimatePolicy::default(),
             max_sends: 0,
             bump_after: Some(Duration::from_secs(120)),
             fees: Arc::new(Market::default()),

@@ -2,26 +2,31 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stile_chain::{ChainPool, Chains};
-use stile_domain::{ChainId, FeeQuote, HeaderWindow, Heads, Lane, U256};
-use tokio::sync::Notify;
+use stile_domain::{ChainId, FeeQuote, HeaderWindow, Heads, Lane, TxId, U256, Verdict};
+use tokio::sync::{Notify, Semaphore};
 
+use crate::tx::adopt::READERS;
 use crate::tx::book::Book;
+use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
-use crate::tx::submit::Queue;
+use crate::tx::submit::Queues;
 
 /// The chains that transactions go to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tracks {
     tracks: HashMap<ChainId, Arc<Track>>,
+    /// Who may read what is in flight on lanes that have come: so many pages are in memory at most
+    /// that are not in a book yet.
+    pub(crate) readers: Semaphore,
 }
 
 #[derive(Debug)]
 pub(crate) struct Track {
     pub(crate) pool: Arc<ChainPool>,
-    pub(crate) queue: Queue,
+    pub(crate) queues: Queues,
     /// Wakes the follower.
     pub(crate) look: Notify,
     book: Mutex<Book>,
@@ -30,14 +35,38 @@ pub(crate) struct Track {
     quote: Mutex<Option<(Instant, FeeQuote)>>,
     adopted: Mutex<Vec<Lane>>,
     funds: Mutex<Funds>,
+    estimates: Mutex<Estimates>,
+    withheld: Mutex<Option<Withheld>>,
+    leapt: Mutex<Option<Leapt>>,
+    /// Transactions about whose lost finality a person was called.
+    pub(crate) alarmed: Mutex<HashSet<TxId>>,
 }
+
+/// Something is not concluded, because the endpoints do not agree on it.
+#[derive(Debug, Clone)]
+pub(crate) struct Withheld {
+    pub(crate) since: Instant,
+    pub(crate) verdict: Verdict,
+    pub(crate) words: String,
+}
+
+/// The chain was picked up far above where it was left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leapt {
+    pub(crate) at: Instant,
+    /// The newest block that was known before.
+    pub(crate) from: u64,
+}
+
+/// How long lanes that are taken over are looked at from where the chain was left.
+const LEAP_REMEMBERED: Duration = Duration::from_secs(600);
 
 impl Tracks {
     pub(crate) fn new(chains: &Chains, window: usize) -> Self {
         let tracks = chains.iter().map(|pool| {
             let track = Track {
                 pool: Arc::clone(pool),
-                queue: Queue::default(),
+                queues: Queues::new(pool.endpoint_count()),
                 look: Notify::new(),
                 book: Mutex::default(),
                 window: Mutex::new(HeaderWindow::new(window, [])),
@@ -45,10 +74,14 @@ impl Tracks {
                 quote: Mutex::default(),
                 adopted: Mutex::default(),
                 funds: Mutex::default(),
+                estimates: Mutex::default(),
+                withheld: Mutex::default(),
+                leapt: Mutex::default(),
+                alarmed: Mutex::default(),
             };
             (pool.chain(), Arc::new(track))
         });
-        Self { tracks: tracks.collect() }
+        Self { tracks: tracks.collect(), readers: Semaphore::new(READERS) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -86,7 +119,43 @@ impl Track {
     }
 
     pub(crate) fn set_heads(&self, heads: Heads) {
-        *lock(&self.heads) = Some(heads);
+        let mut known = lock(&self.heads);
+        *known = Some(heads.after(*known));
+    }
+
+    /// What was known above a height is forgotten. What was called finalized stays so.
+    pub(crate) fn lower_heads(&self, height: u64) {
+        if let Some(heads) = &mut *lock(&self.heads) {
+            heads.latest = heads.latest.min(height);
+            heads.safe = heads.safe.map(|safe| safe.min(height));
+        }
+    }
+
+    /// What is not concluded for want of agreement.
+    pub(crate) fn withheld(&self) -> Option<Withheld> {
+        lock(&self.withheld).clone()
+    }
+
+    /// Takes note of what is not concluded, or that nothing is withheld. Answers whether that is
+    /// news.
+    pub(crate) fn withhold(&self, found: Option<(Verdict, String)>) -> bool {
+        let mut known = lock(&self.withheld);
+        let before = known.as_ref().map(|withheld| (withheld.since, withheld.verdict));
+        *known = found.map(|(verdict, words)| {
+            let same = before.filter(|(_, known)| *known == verdict);
+            let since = same.map_or_else(Instant::now, |(since, _)| since);
+            Withheld { since, verdict, words }
+        });
+        before.map(|(_, verdict)| verdict) != known.as_ref().map(|withheld| withheld.verdict)
+    }
+
+    /// Where the chain was left, if it was picked up far above that a short while ago.
+    pub(crate) fn leapt_from(&self) -> Option<u64> {
+        lock(&self.leapt).filter(|leapt| leapt.at.elapsed() < LEAP_REMEMBERED).map(|it| it.from)
+    }
+
+    pub(crate) fn leaps_from(&self, from: u64) {
+        *lock(&self.leapt) = Some(Leapt { at: Instant::now(), from });
     }
 
     /// What the chain asks for, if it was asked after `since`.
@@ -96,6 +165,11 @@ impl Track {
 
     pub(crate) fn set_quote(&self, quote: FeeQuote) {
         *lock(&self.quote) = Some((Instant::now(), quote));
+    }
+
+    /// What is remembered of estimates.
+    pub(crate) fn estimates(&self) -> MutexGuard<'_, Estimates> {
+        lock(&self.estimates)
     }
 
     /// Lanes that are stopped because their accounts cannot pay.

@@ -13,6 +13,7 @@ use tracing::{debug, info};
 use crate::cluster;
 use crate::core::Core;
 use crate::metrics;
+use crate::tx::memorise;
 use crate::tx::replace::{Cause, replace};
 
 /// What became of a cancellation.
@@ -33,6 +34,12 @@ pub enum ReplaceError {
     /// It has no nonce yet, so there is nothing that could offer more.
     #[error("it has no nonce yet")]
     NoNonceYet(Box<Tx>),
+    /// The database was restored, and it may have been sent before: only a person knows.
+    #[error(
+        "the database was restored, and it may have been sent before: say what became of it with stile tx restored {}",
+        .0.id
+    )]
+    AwaitsWord(Box<Tx>),
     /// It is in a block or done.
     #[error("it is {} already", .0.standing.state)]
     TooLate(Box<Tx>),
@@ -54,13 +61,16 @@ pub enum ReplaceError {
 
 /// Withdraws a transaction, if that can be had still.
 pub(crate) async fn cancel(core: &Arc<Core>, id: TxId) -> Result<Cancelled, ReplaceError> {
-    match core.store.withdraw(&core.holder.node, id).await? {
+    let answer = core.store.withdraw(&core.holder.node, id).await;
+    memorise::withdrew(core, id, &answer);
+    match answer? {
         Withdrawal::Done(tx) => {
             info!(txId = %id, signer = %tx.lane.signer, op = "cancel", "withdrawn before it had a nonce");
             core.events.send_modify(|count| *count += 1);
             Ok(Cancelled::Withdrawn(tx))
         }
         Withdrawal::TooLate(_) => leave(core, id, Wish::Cancel).await.map(Cancelled::Requested),
+        Withdrawal::AwaitsWord(tx) => Err(ReplaceError::AwaitsWord(Box::new(tx))),
         Withdrawal::NotFound => Err(ReplaceError::NotFound),
     }
 }

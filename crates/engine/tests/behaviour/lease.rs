@@ -13,7 +13,48 @@ use crate::common::{
 in_clusters!(
     a_node_cut_off_from_its_database_gives_out_nothing,
     a_lease_that_ran_out_is_asked_for_before_anything_is_planned,
+    hole_36_nothing_holds_up_renewals,
 );
+
+/// What looks for expired lanes hangs, and so does what asks for a lane whose token was raised: both
+/// were done by whoever renews once. Fails if either is again.
+async fn hole_36_nothing_holds_up_renewals(bench: Bench) {
+    let settings = Settings { lease: lease(1000), ..bench.settings("a") };
+    let (a, spy) = bench.start_spied(settings).await;
+    let b = bench.start_with(
+        Settings { lease: lease(1000), ..bench.settings("b") },
+        Arc::new(Chain::default()),
+    );
+    let first = a.nonces().allocate(lane(LANE)).await.unwrap();
+    let renewed = async |times: usize| {
+        let before = spy.calls("renew");
+        eventually("the lease to be renewed", async || {
+            (spy.calls("renew") >= before + times).then_some(())
+        })
+        .await;
+    };
+    spy.takeovers.close();
+    renewed(8).await;
+
+    spy.acquires.close();
+    let no_data = serde_json::json!({});
+    bench.store.pause(a.id(), lane(LANE), "a token is raised", &no_data).await.unwrap();
+    eventually("the lane to be asked for", async || (spy.calls("acquire") > 1).then_some(())).await;
+    renewed(8).await;
+
+    // Paused by somebody else, a lane has no lease that could be renewed under the old token.
+    spy.acquires.open();
+    spy.takeovers.open();
+    bench.store.resume(a.id(), lane(LANE), None, &no_data).await.unwrap();
+    let b = b.await;
+    let second = eventually("the lane to be at work again", async || {
+        a.nonces().allocate(lane(LANE)).await.ok()
+    })
+    .await;
+    assert_eq!(view(&*bench.store, lane(LANE)).await.owner.node.0, "a");
+    accounted(&*bench.store, lane(LANE), 0, &[first, second]).await;
+    b.shutdown().await;
+}
 
 async fn a_node_cut_off_from_its_database_gives_out_nothing(bench: Bench) {
     let (proxy, store) = bench.database.open_proxied().await;

@@ -17,6 +17,7 @@ mod ledger;
 mod spy;
 mod spy_keys;
 mod spy_nodes;
+mod spy_restored;
 mod spy_rollout;
 mod spy_txs;
 

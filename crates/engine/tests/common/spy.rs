@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Remembered};
 use stile_store::{
     Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
-    LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Realigned, Refusal,
-    Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
+    InFlightPage, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign,
+    Realigned, Refusal, Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
 };
 use testkit::eventually;
 use tokio::sync::watch;
@@ -61,6 +61,10 @@ struct Seen {
     unknown: usize,
     /// Calls of everything else, by name.
     calls: HashMap<&'static str, usize>,
+    /// Pages of what is in flight, in the order in which they were read.
+    pages: Vec<InFlightPage>,
+    /// How many are being read, and were at most.
+    readers: (usize, usize),
 }
 
 type Hook = Box<dyn FnOnce() -> BoxFuture<'static, Option<StoreError>> + Send>;
@@ -73,6 +77,10 @@ pub(crate) struct Spy {
     pub(crate) binds: Gate,
     /// In front of acquisitions.
     pub(crate) acquires: Gate,
+    /// In front of whatever looks for expired lanes.
+    pub(crate) takeovers: Gate,
+    /// In front of pauses.
+    pub(crate) pauses: Gate,
     /// Whether what a holder writes about its lanes finds no database.
     pub(crate) away: AtomicBool,
     lose: Mutex<VecDeque<Lost>>,
@@ -92,6 +100,8 @@ impl Spy {
             seen: Mutex::default(),
             binds: Gate::open_one(),
             acquires: Gate::open_one(),
+            takeovers: Gate::open_one(),
+            pauses: Gate::open_one(),
             away: AtomicBool::new(false),
             lose: Mutex::default(),
             before_read_back: Mutex::default(),
@@ -116,6 +126,28 @@ impl Spy {
     /// How often a call of this name has come.
     pub(crate) fn calls(&self, call: &'static str) -> usize {
         self.seen().calls.get(call).copied().unwrap_or(0)
+    }
+
+    /// The pages of what is in flight that were read, the first first.
+    pub(crate) fn pages(&self) -> Vec<InFlightPage> {
+        self.seen().pages.clone()
+    }
+
+    /// How many of them were being read at one time at most.
+    pub(crate) fn most_readers(&self) -> usize {
+        self.seen().readers.1
+    }
+
+    pub(super) fn page_begins(&self) {
+        let mut seen = self.seen();
+        seen.readers.0 += 1;
+        seen.readers.1 = seen.readers.1.max(seen.readers.0);
+    }
+
+    pub(super) fn page_read(&self, page: &InFlightPage) {
+        let mut seen = self.seen();
+        seen.readers.0 -= 1;
+        seen.pages.push(page.clone());
     }
 
     /// The number of holds in each bind that has ended.
@@ -320,6 +352,7 @@ impl Store for Spy {
         limit: u32,
         reorg_window: u32,
     ) -> Result<Vec<HeldLane>, StoreError> {
+        self.takeovers.pass().await;
         let answer = self.inner.take_expired(holder, lease, limit, reorg_window).await;
         self.count("take_expired");
         answer
@@ -354,6 +387,20 @@ impl Store for Spy {
         lease: Duration,
     ) -> Result<Result<Vec<Hold>, Refusal>, StoreError> {
         self.inner.own_up(claim, nonces, reason, lease).await
+    }
+
+    async fn pause_as_holder(
+        &self,
+        claim: &Claim,
+        found: &NewLaneEvent,
+        reason: &str,
+        lease: Duration,
+    ) -> Result<Result<(), Refusal>, StoreError> {
+        self.count("pause");
+        self.pauses.pass().await;
+        let answer = self.inner.pause_as_holder(claim, found, reason, lease).await;
+        self.count("pause answered");
+        answer
     }
 
     async fn tell_lane(
@@ -427,7 +474,11 @@ impl Store for Spy {
         reason: &str,
         data: &serde_json::Value,
     ) -> Result<bool, StoreError> {
-        self.inner.pause(node, lane, reason, data).await
+        self.count("pause");
+        self.pauses.pass().await;
+        let answer = self.inner.pause(node, lane, reason, data).await;
+        self.count("pause answered");
+        answer
     }
 
     async fn resume(

@@ -5,9 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 use stile_store::{
-    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, NonceOwner, OpenTx, Recorded, Refusal,
-    StoreError, StreamEvent, StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
-    Wish, Withdrawal,
+    Acceptance, Attempt, HeaderUpdate, InFlightFrom, InFlightPage, LaneChanges, NewTx, NonceOwner,
+    OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx, TxBinding,
+    TxEvent, TxFilter, TxPage, TxStore, Wish, Withdrawal,
 };
 
 use super::spy::Spy;
@@ -118,8 +118,18 @@ impl TxStore for Spy {
         self.inner.waiting(lane, limit).await
     }
 
-    async fn open_txs(&self, lanes: &[Lane]) -> Result<Vec<OpenTx>, StoreError> {
-        self.inner.open_txs(lanes).await
+    async fn unestimated(&self, lanes: &[Lane], limit: u32) -> Result<Vec<Tx>, StoreError> {
+        self.inner.unestimated(lanes, limit).await
+    }
+    async fn in_flight_page(
+        &self,
+        from: &[InFlightFrom],
+        limit: PageLimit,
+    ) -> Result<InFlightPage, StoreError> {
+        self.page_begins();
+        let page = self.inner.in_flight_page(from, limit).await.unwrap();
+        self.page_read(&page);
+        Ok(page)
     }
 
     async fn done_above(

@@ -4,18 +4,34 @@
 //! |---|---|
 //! | `landing` | the straight way: accepted, bound, sent, mined, confirmed; repeats; reverts |
 //! | `waiting` | order of acceptance, full lanes, pauses, silent chains |
+//! | `estimates` | transactions whose gas cannot be estimated |
+//! | `fillers` | empty transactions for nonces that nobody will use |
+//! | `hanging` | a chain that does not answer, beside one that does |
 //! | `reorgs` | blocks that are taken back |
+//! | `liars` | endpoints that lie, where there are others; `lies` is how they do it |
 //! | `retention` | removing what is over |
+//! | `verdicts` | what endpoints say of a transaction, each for itself |
+//! | `outside` | what is taken for somebody else's, and is not |
 //! | `leaving` | a node that goes, and one that takes over |
+//! | `taking_over` | 36: much that was left |
 
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod estimates;
+mod fillers;
+mod hanging;
 mod landing;
 mod leaving;
+mod liars;
+mod lies;
+mod outside;
 mod reorgs;
 mod retention;
 mod setup;
+mod taking_over;
+mod verdicts;
 mod waiting;

@@ -12,6 +12,9 @@ use testkit::{Anvil, AnvilOptions, eventually, eventually_within};
 
 use crate::common::Bench;
 
+/// How long something may take that several timers of a node are part of, on a busy machine.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
 /// Keys that every development chain knows.
 pub(crate) const KEYS: [&str; 3] = [
     "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
@@ -51,9 +54,19 @@ pub(crate) async fn start_on(
     settings: Settings,
     endpoints: &[&str],
 ) -> Node {
+    start_with(store, settings, endpoints, PoolOptions::default().answer_timeout).await
+}
+
+/// A node that waits for its endpoints for as long as this.
+pub(crate) async fn start_with(
+    store: Arc<dyn Store>,
+    settings: Settings,
+    endpoints: &[&str],
+    answer_timeout: Duration,
+) -> Node {
     let urls = endpoints.iter().map(|url| (*url).to_owned()).collect();
-    let options =
-        PoolOptions { poll_interval: Duration::from_millis(50), ..PoolOptions::default() };
+    let poll_interval = Duration::from_millis(50);
+    let options = PoolOptions { poll_interval, answer_timeout, ..PoolOptions::default() };
     let chains = Arc::new(Chains::new([(ChainId::new(31337).unwrap(), urls)], options).unwrap());
     let signers: HashMap<Address, Arc<dyn TxSigner>> = (0..KEYS.len())
         .map(|n| (signer(n).address(), Arc::new(signer(n)) as Arc<dyn TxSigner>))

@@ -93,8 +93,11 @@ impl Side {
                     Err(RegistryError::Removed { version, .. }) if version.incarnation > start => {
                         format!("node-stale {version}")
                     }
+                    // How many jobs run is left out: a heartbeat without news answers with what was
+                    // looked at last, behind an earlier answer. `Look` compares the record itself.
                     written => outcome(written.map(|node| {
-                        format!("{} {:?} {:?}", node.version(), node.health, node.resources)
+                        let max = node.resources.max_concurrency;
+                        format!("{} {:?} {max}", node.version(), node.health)
                     })),
                 }
             }

@@ -10,7 +10,7 @@ use stile_engine::NonceError;
 use stile_store::Owner;
 
 use super::NotHolder;
-use super::forward::NoAnswer;
+use super::forward::{NoAnswer, TIMEOUT};
 use super::original::Original;
 use crate::app::Served;
 use crate::code::Code;
@@ -191,6 +191,7 @@ fn owner(error: &NonceError) -> Option<&Owner> {
 }
 
 fn unreachable(url: &str) -> Problem {
-    let detail = format!("the node at {url} holds the lane and does not answer");
+    let detail =
+        format!("the node at {url} holds the lane and does not answer, in {TIMEOUT:?} at most");
     Problem::new(Code::HolderUnreachable, detail).retry_after(Some(Duration::from_secs(1)))
 }

@@ -15,7 +15,7 @@ use crate::code::Code;
 use crate::measure;
 
 /// How long another node may take to answer. Above what it takes to notice that a database is away.
-const TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long it may take to be there at all.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);

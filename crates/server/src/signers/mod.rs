@@ -5,11 +5,13 @@
 //! | `mod` | list, show, pause |
 //! | `care` | what is wrong with a lane, and what can be done: doctor, repair, resume, reconcile |
 //! | `diagnosis` | what the doctor says, as callers see it |
+//! | `restored` | what waits because the database was restored |
 //! | `history` | what happened to a lane |
 
 pub(crate) mod care;
 pub(crate) mod diagnosis;
 pub(crate) mod history;
+pub(crate) mod restored;
 
 use axum::Json;
 use axum::extract::State;

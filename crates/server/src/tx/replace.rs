@@ -70,6 +70,7 @@ fn refused(id: TxId) -> impl Fn(ReplaceError) -> Problem {
         match error {
             ReplaceError::NotFound => missing(id),
             ReplaceError::NoNonceYet(_) => Problem::new(Code::NoNonceYet, detail).about(id),
+            ReplaceError::AwaitsWord(_) => Problem::new(Code::AwaitsWord, detail).about(id),
             ReplaceError::TooLate(_) => Problem::new(Code::TooLate, detail).about(id),
             ReplaceError::FeeLimit(_) => Problem::new(Code::FeeLimit, detail).about(id),
             ReplaceError::TooLow { least } => {

@@ -25,10 +25,10 @@ use std::path::Path;
 
 pub use self::load::{ConfigErrors, Origin, Problem};
 pub use self::model::{
-    Chain, ChainQuery, ChainQueryMode, Cluster, Config, Confirmations, Finality, FinalityTag,
-    HeldExpiry, Invalidation, Lane, Lease, Log, LogFormat, LogLevel, Node, Nonce, NonceMode,
-    NotHolder, OutsideUse, Pooler, Redis, Registry, RejectPolicy, Resubmit, Retention, Server,
-    Signer, SignerSource, Store, Tx,
+    Chain, ChainQuery, ChainQueryMode, Cluster, Config, Confirmations, Failover, Finality,
+    FinalityTag, HeldExpiry, Invalidation, Lane, Lease, Log, LogFormat, LogLevel, Node, Nonce,
+    NonceMode, NotHolder, OutsideUse, Pooler, Redis, Registry, RejectPolicy, Resubmit, Retention,
+    Server, Signer, SignerSource, Store, Tx,
 };
 pub use self::reference::reference_markdown;
 pub use self::value::{

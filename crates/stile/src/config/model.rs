@@ -16,7 +16,7 @@ pub use self::nonce::{
 };
 pub use self::registry::{Invalidation, Redis, Registry};
 pub use self::service::{
-    Cluster, Log, LogFormat, LogLevel, Node, NotHolder, Pooler, Retention, Server, Store,
+    Cluster, Failover, Log, LogFormat, LogLevel, Node, NotHolder, Pooler, Retention, Server, Store,
 };
 pub use self::transaction::{Confirmations, Finality, FinalityTag, Resubmit, Tx};
 

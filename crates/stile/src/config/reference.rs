@@ -31,6 +31,7 @@ pub(super) const SECTIONS: &[&Section] = &[
     &service::CLUSTER,
     &transaction::RESUBMIT,
     &transaction::FEES,
+    &transaction::ESTIMATE,
     &transaction::CONFIRMATIONS,
     &lists::CHAIN,
     &lists::SIGNER,

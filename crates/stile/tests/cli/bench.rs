@@ -175,6 +175,34 @@ async fn a_node_that_holds_every_lane_is_killed() {
     assert_eq!(all["killToBound"]["count"], 6, "each fifth: {report:#}");
 }
 
+/// Nodes as processes, one of which is killed: what it left in flight, some of it large, is sent again
+/// by the others, and none of those loses a lane over it.
+#[tokio::test]
+async fn hole_36_what_a_killed_node_left_in_flight_is_sent_again() {
+    let arguments = [
+        "--nodes",
+        "2",
+        "--lanes",
+        "30",
+        "--in-flight",
+        "20",
+        "--large",
+        "10",
+        "--kills",
+        "1",
+        "--lease",
+        "4s",
+    ];
+    let report = assert_tidy("failover", &arguments).await;
+    assert_eq!(report["inFlight"], 600, "{report:#}");
+    let all = &report["all"];
+    assert_positive(&all["killToFirstSent"], &["count", "medianMs", "worstMs"]);
+    assert_eq!(all["killToFirstSent"]["count"], all["killToHeld"]["count"], "{report:#}");
+    let survivors = &report["survivors"];
+    assert_positive(survivors, &["renewed", "peakMemoryMb"]);
+    assert_eq!(survivors["lost"], 0.0, "{report:#}");
+}
+
 #[tokio::test]
 async fn lanes_asked_for_in_vain_are_counted_in_both_modes() {
     let arguments = ["--nodes", "3", "--lanes", "3", "--callers", "3", "--calls", "60"];

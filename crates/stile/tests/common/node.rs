@@ -21,7 +21,7 @@ pub(crate) struct NodeOptions {
     endpoints: Vec<String>,
     max_fee_gwei: Option<f64>,
     max_concurrency: u32,
-    further_chains: Vec<u64>,
+    further_chains: Vec<(u64, Vec<String>)>,
     environment: Vec<(String, String)>,
     says_where: bool,
 }
@@ -123,7 +123,20 @@ impl NodeOptions {
 
     /// One more chain, which is not asked.
     pub(crate) fn another_chain(mut self, id: u64) -> Self {
-        self.further_chains.push(id);
+        self.further_chains.push((id, Vec::new()));
+        self
+    }
+
+    /// One more chain, with its endpoint.
+    pub(crate) fn another_chain_at(mut self, id: u64, url: &str) -> Self {
+        self.further_chains.push((id, vec![url.to_owned()]));
+        self
+    }
+
+    /// A signer on one chain only, whose key is in an environment variable.
+    pub(crate) fn key_on_chain(mut self, name: &str, key: &str, chain: u64) -> Self {
+        self.signers.push(format!("key = \"env:{name}\"\nchain = {chain}"));
+        self.environment.push((name.to_owned(), key.to_owned()));
         self
     }
 
@@ -171,8 +184,11 @@ impl NodeOptions {
             writeln!(text, "max_concurrency = {}", self.max_concurrency)
                 .expect("write to a string");
         }
-        for id in &self.further_chains {
+        for (id, endpoints) in &self.further_chains {
             writeln!(text, "[[chain]]\nid = {id}").expect("write to a string");
+            if !endpoints.is_empty() {
+                writeln!(text, "endpoints = {endpoints:?}").expect("write to a string");
+            }
         }
         for signer in &self.signers {
             writeln!(text, "[[signer]]\n{signer}").expect("write to a string");

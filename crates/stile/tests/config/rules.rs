@@ -109,6 +109,20 @@ fn chains_and_signers() {
 }
 
 #[test]
+fn a_quorum_is_one_that_the_endpoints_can_reach() {
+    let chain = |quorum: u32| {
+        format!(
+            "[[chain]]\nid = 1\nendpoints = [\"http://a.example\", \"http://b.example\"]\nquorum = {quorum}"
+        )
+    };
+    assert_eq!(
+        complaints(&chain(3)),
+        ["stile.toml:4: chain[0].quorum: must not be above the number of endpoints (2), not 3"]
+    );
+    assert_eq!(complaints(&chain(0)).len(), 1);
+}
+
+#[test]
 fn what_goes_together_in_a_signer() {
     for (entry, complaint) in [
         ("", "must have one of address, key, keystore and remote"),

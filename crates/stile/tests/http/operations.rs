@@ -124,21 +124,23 @@ async fn metrics_are_prometheus_text_with_every_metric_and_few_addresses() {
 }
 
 /// What names a signer, because somebody has to act on it.
-const OF_SIGNERS: [&str; 4] = [
+const OF_SIGNERS: [&str; 5] = [
     "stile_lane_paused",
     "stile_lane_gap_seconds",
+    "stile_lane_restored_waiting",
     "stile_signer_balance_ether",
     "stile_signer_runway_transactions",
 ];
 
 /// Every route there is; one that is added must be added here.
-const ROUTES: [(&str, &str); 42] = [
+const ROUTES: [(&str, &str); 45] = [
     ("post", "/api/v1/tx"),
     ("post", "/api/v1/tx/batch"),
     ("get", "/api/v1/tx"),
     ("get", "/api/v1/tx/by-request"),
     ("get", "/api/v1/tx/{txId}"),
     ("post", "/api/v1/tx/{txId}/cancel"),
+    ("post", "/api/v1/tx/{txId}/restored"),
     ("post", "/api/v1/tx/{txId}/speed-up"),
     ("get", "/api/v1/tx/{txId}/history"),
     ("get", "/api/v1/tx/{txId}/attempts"),
@@ -168,6 +170,8 @@ const ROUTES: [(&str, &str); 42] = [
     ("post", "/api/v1/signers/{signer}/pause"),
     ("post", "/api/v1/signers/{signer}/reconcile"),
     ("post", "/api/v1/signers/{signer}/repair"),
+    ("get", "/api/v1/signers/{signer}/restored"),
+    ("post", "/api/v1/signers/{signer}/restored"),
     ("post", "/api/v1/signers/{signer}/resume"),
     ("get", "/api/v1/keys"),
     ("post", "/api/v1/keys"),

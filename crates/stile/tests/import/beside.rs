@@ -79,6 +79,11 @@ async fn nothing_is_accepted_for_a_signer_that_is_not_stiles() {
         node.post("/api/v1/tx", body).await
     };
     assert_eq!(send("one").await.status, 202);
+    let one = format!("/api/v1/tx/by-request?signer={mine}&requestId=one");
+    eventually("it to have a nonce", async || {
+        (!node.get(&one).await.json()["nonce"].is_null()).then_some(())
+    })
+    .await;
     stage.rollout(&["set", "--percent", "0"]).await.ok();
     let refused = eventually("the node to hear of it", async || {
         let answer = send(&format!("{:?}", std::time::Instant::now())).await;
@@ -89,7 +94,7 @@ async fn nothing_is_accepted_for_a_signer_that_is_not_stiles() {
     assert_eq!(send("one").await.status, 200, "a repeated request is answered");
     // What has a nonce is seen through.
     eventually("it to be mined", async || {
-        let answer = node.get(&format!("/api/v1/tx/by-request?signer={mine}&requestId=one")).await;
+        let answer = node.get(&one).await;
         ["TRACKING", "CONFIRMED"].contains(&answer.json()["state"].as_str().unwrap()).then_some(())
     })
     .await;

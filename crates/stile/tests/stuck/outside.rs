@@ -15,14 +15,17 @@ const MISMATCHES: &str = "stile_reconcile_mismatch_total{kind=\"outside_use\"}";
 
 /// A chain that takes transactions into blocks as they came. By price, it would try the outsider's
 /// before those below it, and leave both out.
-async fn stage(backend: &Backend, configure: impl FnOnce(NodeOptions) -> NodeOptions) -> Stage {
+pub(crate) async fn stage(
+    backend: &Backend,
+    configure: impl FnOnce(NodeOptions) -> NodeOptions,
+) -> Stage {
     let fifo = AnvilOptions { arguments: vec!["--order=fifo".to_owned()], ..by_hand() };
     Stage::on(fifo, backend, configure).await
 }
 
 impl Stage {
     /// Somebody with the same key sends a transaction that pays more than any of ours.
-    async fn outsider(&self, nonce: u64) -> String {
+    pub(crate) async fn outsider(&self, nonce: u64) -> String {
         let transaction = json!({
             "from": self.signer, "to": self.signer, "value": "0xf4240", "nonce": format!("{nonce:#x}"),
             "gas": "0x5208", "maxFeePerGas": "0x2540be40000", "maxPriorityFeePerGas": "0x2540be400",
@@ -187,8 +190,6 @@ async fn hole_13_an_outsider_ahead_of_the_cursor_pauses_an_idle_lane(backend: Ba
     assert_says(&stage.finding("paused").await["words"], &reason);
     assert_eq!(stage.events_of("OUTSIDE_USE").await.len(), 1);
     assert_eq!(stage.events_of("PAUSED").await.len(), 1);
-    let waiting = stage.hand_over(2..=2).await.remove(0);
-    assert_eq!(waiting["state"], "CREATED", "{waiting:#}");
 
     let steps = [
         "move the cursor from 1 to 2: the nonces below were used by somebody else",
@@ -196,10 +197,45 @@ async fn hole_13_an_outsider_ahead_of_the_cursor_pauses_an_idle_lane(backend: Ba
     ];
     assert_eq!(stage.resume_dry().await, steps);
     assert_eq!(stage.resume().await, steps);
+    stage.hand_over(2..=2).await;
     let txs = stage.all_confirmed(2).await;
     assert_eq!(txs[1]["nonce"], 2);
     stage.assert_mined_once(&txs, &[(1, Other::Outsider(hash))]).await;
     stage.is_healthy().await;
+}
+
+/// Fails if what waits is sent by itself once the cursor has jumped over nonces of which nobody knows
+/// what they were used for, or if what the chain shows to be the same is sent at all.
+async fn hole_20_what_waits_is_not_sent_after_a_jump_over_unknown_nonces(backend: Backend) {
+    let stage = stage(&backend, |options| options).await;
+    stage.in_flight(1..=1).await;
+    stage.mine(2).await;
+    let hash = stage.outsider(1).await;
+    stage.mine(1).await;
+    stage.paused().await;
+    // The first does what the outsider's did.
+    let mut same = transfer(&stage.signer, 2);
+    same["payload"] = json!({ "to": stage.signer, "value": "1000000", "gasLimit": "21000" });
+    let same = stage.node.send_new(&same).await;
+    let other = stage.hand_over(3..=3).await.remove(0);
+    assert_eq!((&same["state"], &other["state"]), (&json!("CREATED"), &json!("CREATED")));
+
+    let steps = stage.resume_dry().await;
+    assert_eq!(steps.len(), 3, "{steps:?}");
+    assert!(steps[1].contains("hold back what waits (2)"), "{steps:?}");
+    assert_eq!(stage.resume().await, steps);
+    stage.node.becomes(id(&other), "waits", |tx| tx["subState"] == "RESTORED").await;
+    let found = stage.node.becomes(id(&same), "was sent", |tx| tx["nonce"] == 1).await;
+    assert_eq!(found["txHash"], hash.as_str(), "{found:#}");
+    stage.mine(3).await;
+    stage.node.reaches(id(&same), "CONFIRMED").await;
+    let waits = stage.node.tx(id(&other)).await;
+    assert_eq!((&waits["state"], &waits["nonce"]), (&json!("CREATED"), &Value::Null), "{waits:#}");
+
+    let path = format!("/api/v1/tx/{}/restored", id(&other));
+    stage.node.post(&path, json!({ "verdict": "never-sent" })).await.ok();
+    let other = stage.node.reaches(id(&other), "SUBMITTED").await;
+    assert_eq!(other["nonce"], 2, "{other:#}");
 }
 
 /// Fails if the cursor of a lane that follows stays behind, or moves without a word.
@@ -317,6 +353,7 @@ on_both_stores!(
     hole_13_an_outsider_in_a_burst_is_followed,
     hole_13_what_lost_its_nonce_is_made_anew_once,
     hole_13_an_outsider_ahead_of_the_cursor_pauses_an_idle_lane,
+    hole_20_what_waits_is_not_sent_after_a_jump_over_unknown_nonces,
     hole_13_an_outsider_ahead_of_the_cursor_is_followed,
     hole_13_a_reorg_takes_the_outsider_back,
 );

@@ -62,6 +62,48 @@ async fn calls(backend: &Backend, in_flight: u64) -> BTreeMap<String, u64> {
     counts
 }
 
+/// How often each method is called at one of three endpoints until so many transactions of one block
+/// are confirmed.
+async fn calls_to_confirm(backend: &Backend, count: u64) -> BTreeMap<String, u64> {
+    let anvil = Anvil::start(AnvilOptions { no_mining: true, ..Default::default() }).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let options = backend.node(anvil.url()).endpoint(anvil.url()).endpoint(&proxy.url());
+    let node = options
+        .development_keys(1)
+        .set("tx.resubmit.interval", "1h")
+        .set("confirmations.stale_receipt_timeout", "1h")
+        .set("nonce.state_timeout", "1h")
+        .start()
+        .await;
+    let signer = anvil.accounts().await.remove(0);
+    let bodies: Vec<_> = (1..=count).map(|wei| transfer(&signer, wei)).collect();
+    node.send_all(&bodies).await;
+    eventually_within(4 * testkit::DEADLINE, "all of them to be in the pool", async || {
+        (anvil.nonce(&signer, "pending").await == count).then_some(())
+    })
+    .await;
+    proxy.reset();
+    anvil.mine(4).await;
+    node.all_confirmed(&signer, count as usize).await;
+    proxy.counts()
+}
+
+/// Fails if the endpoints are asked for their votes transaction by transaction.
+async fn a_vote_costs_as_many_calls_for_three_as_for_three_hundred(backend: Backend) {
+    let other = match backend {
+        Backend::Sqlite(_) => Backend::sqlite(),
+        Backend::Postgres(_) => Backend::postgres().await,
+    };
+    let few = calls_to_confirm(&backend, 3).await;
+    let many = calls_to_confirm(&other, 300).await;
+    println!("few {few:?}\nmany {many:?}");
+    for of in [&few, &many] {
+        let count = |method: &str| of.get(method).copied().unwrap_or_default();
+        assert_eq!(count("eth_getTransactionReceipt"), 0, "{of:?}");
+        assert!((1..=2).contains(&count("eth_getBlockReceipts")), "{of:?}");
+    }
+}
+
 async fn a_block_costs_as_many_calls_with_ten_as_with_ten_thousand_in_flight(backend: Backend) {
     let other = match backend {
         Backend::Sqlite(_) => Backend::sqlite(),
@@ -87,4 +129,7 @@ async fn a_block_costs_as_many_calls_with_ten_as_with_ten_thousand_in_flight(bac
     }
 }
 
-on_both_stores!(a_block_costs_as_many_calls_with_ten_as_with_ten_thousand_in_flight);
+on_both_stores!(
+    a_block_costs_as_many_calls_with_ten_as_with_ten_thousand_in_flight,
+    a_vote_costs_as_many_calls_for_three_as_for_three_hundred,
+);

@@ -118,6 +118,14 @@ async fn lose_the_last_commits(remembers: bool) {
     assert!(findings.iter().any(|finding| finding["code"] == "unaligned"), "{doctor:#}");
 
     setup.chain.heal().await;
+    // Whether it was sent in the lost history is not known: a person says that it was not.
+    node.becomes(id(&waiting), "waits for a word", |tx| tx["subState"] == "RESTORED").await;
+    let restored = format!("/api/v1/signers/{}/restored", setup.signer);
+    eventually("what was lost to be read", async || {
+        let answer = node.post(&restored, json!({ "verdict": "never-sent" })).await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
     let done = node.reaches(id(&waiting), "CONFIRMED").await;
     assert_eq!(done["nonce"], 2 * SOME, "past what the chain has mined: {done:#}");
     for tx in setup.send(&node, 202).await {
@@ -170,10 +178,10 @@ async fn hole_10_with_a_synchronous_standby_nothing_is_lost() {
     let name = setup.url.rsplit('/').next().unwrap();
     let servers = format!("127.0.0.1:{},127.0.0.1:{}", setup.primary.port(), standby.port());
     let all = format!("postgres://postgres@{servers}/{name}?target_session_attrs=read-write");
-    let nodes = (
-        setup.options("a", SIGNERS).start().await,
-        setup.options("b", SIGNERS).set("store.url", all).start().await,
-    );
+    // Said by whoever runs it: otherwise a person would be asked about what waits.
+    let synchronous = |name| setup.options(name, SIGNERS).set("store.failover", "synchronous");
+    let nodes =
+        (synchronous("a").start().await, synchronous("b").set("store.url", all).start().await);
     let load = Load::new(&setup.anvil, &[&nodes.0, &nodes.1]).await;
     let taken = async |count: usize| {
         eventually("calls to be taken", async || (load.taken() > count).then_some(())).await;

@@ -49,8 +49,8 @@ async fn hole_16e_nobody_overtakes_those_who_wait(backend: Backend) {
 /// There is room, but the oldest that waits cannot have its nonce yet: its gas could not be
 /// estimated when it came, and the estimate takes its time now.
 ///
-/// Fails if a new transaction is bound at once because there is room for it.
-async fn hole_16e_nobody_overtakes_one_that_waits_although_there_is_room(backend: Backend) {
+/// Fails if those behind it overtake each other.
+async fn hole_16e_only_one_without_an_estimate_is_overtaken(backend: Backend) {
     const ESTIMATE: &str = "eth_estimateGas";
     let options = AnvilOptions { block_time_seconds: Some(1), ..Default::default() };
     let anvil = Anvil::start(options).await;
@@ -71,14 +71,15 @@ async fn hole_16e_nobody_overtakes_one_that_waits_although_there_is_room(backend
     proxy.heal().await;
     eventually("the estimate to be under way", async || (proxy.count(ESTIMATE) > 0).then_some(()))
         .await;
+    // It holds up nobody (hole 21), and the others keep their order.
     for wei in 4..=8 {
-        let later = node.send_new(&transfer(&signer, wei)).await;
-        assert_eq!((&later["state"], &later["nonce"]), (&json!("CREATED"), &json!(null)));
+        node.send_new(&transfer(&signer, wei)).await;
     }
     proxy.release();
     let confirmed = node.all_confirmed(&signer, 8).await;
-    let nonces: Vec<u64> = confirmed.iter().map(nonce).collect();
-    assert_eq!(nonces, (0..8).collect::<Vec<_>>(), "bound in the order of acceptance");
+    let mut nonces: Vec<u64> = confirmed.iter().map(nonce).collect();
+    nonces.remove(2);
+    assert!(nonces.is_sorted(), "bound in the order of acceptance: {nonces:?}");
     assert_mined_once(&anvil, &signer, &confirmed).await;
 }
 
@@ -127,6 +128,6 @@ async fn hole_16c_a_released_nonce_below_broadcast_ones_goes_to_the_next_transac
 
 on_both_stores!(
     hole_16e_nobody_overtakes_those_who_wait,
-    hole_16e_nobody_overtakes_one_that_waits_although_there_is_room,
+    hole_16e_only_one_without_an_estimate_is_overtaken,
     hole_16c_a_released_nonce_below_broadcast_ones_goes_to_the_next_transaction,
 );

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use stile_domain::{EventKind, Lane, NodeId, Standing, Timestamp, TxId};
+use stile_domain::{Elsewhere, EventKind, Lane, NodeId, Standing, Timestamp, TxId};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::gather::Together;
+use super::rows;
 use super::session::Sessions;
 use super::tx_rows::{self, NewTxColumns};
 use crate::{Acceptance, NewTx, StoreError, Tx};
@@ -55,7 +56,8 @@ async fn accept(
             0 => error,
             _ => StoreError::CommitUnknown(error.to_string()),
         };
-        let mut accepted = insert(sessions, node, txs, &open).await.map_err(unknown)?;
+        let Inserted { mut accepted, elsewhere } =
+            insert(sessions, node, txs, &open).await.map_err(unknown)?;
         for place in &open {
             // Two of the list may bear one name: the first is the one that was written.
             if let Some((position, at)) = accepted.remove(&txs[*place].id) {
@@ -71,6 +73,11 @@ async fn accept(
             .map_err(|error| StoreError::CommitUnknown(error.to_string()))?;
         for (place, tx) in found {
             answers[place] = Some(Acceptance::Existing(tx));
+        }
+        // What was accepted before is answered as before, whosever the lane is now.
+        for place in rest {
+            let why = elsewhere.get(&txs[place].lane).copied();
+            answers[place] = answers[place].take().or(why.map(Acceptance::Elsewhere));
         }
     }
     let gone = || StoreError::CommitUnknown("a request id is taken and then free again".into());
@@ -100,13 +107,21 @@ async fn check_places(sessions: &Sessions, txs: &[NewTx]) -> Result<(), StoreErr
     }
 }
 
-/// Inserts what can be; answers with the position and time of what was.
+/// What an insertion came to.
+struct Inserted {
+    /// The position and time of what was written.
+    accepted: HashMap<TxId, (u64, Timestamp)>,
+    /// The lanes that are not Stile's, for which nothing was.
+    elsewhere: HashMap<Lane, Elsewhere>,
+}
+
+/// Inserts what can be.
 async fn insert(
     sessions: &Sessions,
     node: &NodeId,
     txs: &[NewTx],
     places: &[usize],
-) -> Result<HashMap<TxId, (u64, Timestamp)>, StoreError> {
+) -> Result<Inserted, StoreError> {
     let columns = NewTxColumns::of(places.iter().map(|place| &txs[*place]));
     let rows = sessions
         .write(
@@ -129,12 +144,16 @@ async fn insert(
             ],
         )
         .await?;
-    rows.iter()
-        .map(|row| {
+    let mut inserted = Inserted { accepted: HashMap::new(), elsewhere: HashMap::new() };
+    for row in &rows {
+        if let Some(elsewhere) = rows::elsewhere(row)? {
+            inserted.elsewhere.insert(rows::lane(row)?, elsewhere);
+        } else {
             let written = (tx_rows::position(row)?, row.try_get("created_at")?);
-            Ok((TxId(row.try_get("tx_id")?), written))
-        })
-        .collect()
+            inserted.accepted.insert(TxId(row.try_get("tx_id")?), written);
+        }
+    }
+    Ok(inserted)
 }
 
 /// What stood in the way. Read by a statement of its own: the one that met it may have begun

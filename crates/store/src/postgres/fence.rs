@@ -4,7 +4,7 @@
 //! claims' tokens. Only [`fence`] makes one, and the functions that write what belongs to a lane
 //! are methods of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use stile_domain::{Lane, Timestamp};
@@ -20,6 +20,8 @@ pub(super) struct Fenced {
     transaction: Transaction,
     /// The lanes that passed, with the database's time when they did.
     passed: HashMap<Lane, (Claim, Timestamp)>,
+    /// Those of them whose database was restored: what waits on them may have been sent before.
+    restored: HashSet<Lane>,
 }
 
 /// What the fence let through, and why it stopped the rest.
@@ -55,13 +57,16 @@ pub(super) async fn fence(
         )
         .await?;
     let mut passed = HashMap::with_capacity(claims.len());
-    let mut refused = HashMap::new();
+    let (mut refused, mut restored) = (HashMap::new(), HashSet::new());
     let by_lane: HashMap<Lane, &(Claim, Option<Advance>)> =
         claims.iter().map(|item| (item.0.lane, item)).collect();
     for row in &locked {
         let lane = rows::lane(row)?;
         if let Some((claim, _)) = by_lane.get(&lane) {
             passed.insert(lane, (*claim, row.try_get("updated_at")?));
+            if row.try_get("restored")? {
+                restored.insert(lane);
+            }
         }
     }
     if passed.len() < claims.len() {
@@ -77,7 +82,7 @@ pub(super) async fn fence(
             }
         }
     }
-    Ok(FenceResult { fenced: Fenced { transaction, passed }, refused })
+    Ok(FenceResult { fenced: Fenced { transaction, passed, restored }, refused })
 }
 
 /// The first statement of every write of a lane's holder.
@@ -136,6 +141,11 @@ impl Fenced {
     /// The lanes that passed.
     pub(super) fn lanes(&self) -> impl Iterator<Item = Lane> + '_ {
         self.passed.keys().copied()
+    }
+
+    /// Whether the database was restored since the lane was last settled.
+    pub(super) fn is_restored(&self, lane: Lane) -> bool {
+        self.restored.contains(&lane)
     }
 
     /// The database's time when the fence was passed; `None` if no lane did.

@@ -14,6 +14,7 @@
 //! | `sweep` | the first cursor, holds that ran out, what the chain shows |
 //! | `mend` | nonces that somebody else used, and those that nobody has |
 //! | `origin` | lanes from another history of the database |
+//! | `restored` | lanes of a restored database |
 //! | `mark` | callers' marks: what needs no lease |
 //! | `pause` | pause and resume: what needs no lease either |
 //! | `retention` | removing what is over |
@@ -51,6 +52,7 @@ mod lane_work;
 mod lease;
 mod listen;
 mod mark;
+mod memory;
 mod mend;
 mod news;
 mod node_store;
@@ -59,6 +61,7 @@ mod pause;
 mod read;
 mod read_txs;
 mod record;
+mod restored;
 mod retention;
 mod rollout;
 mod rollout_store;
@@ -89,6 +92,10 @@ pub use statement::Pooler;
 #[derive(Debug)]
 pub struct PostgresStore {
     sessions: session::Sessions,
+    /// Beside the pool, so that no load holds up what keeps the leases: one connection renews them
+    /// and does nothing else, one takes lanes over and gives them back.
+    renewals: session::Sessions,
+    takeovers: session::Sessions,
     /// How notifications are listened for.
     direct: tokio_postgres::Config,
     bindings: gather::Gather<bind::Bind>,
@@ -104,6 +111,8 @@ impl PostgresStore {
         let direct = connect::config(options.direct_url.as_ref().unwrap_or(&options.url))?;
         Ok(Self {
             direct,
+            renewals: session::Sessions::for_renewals(&options)?,
+            takeovers: session::Sessions::for_takeovers(&options)?,
             sessions: session::Sessions::new(options)?,
             bindings: gather::Gather::new(),
             acceptances: gather::Gather::new(),
@@ -125,7 +134,9 @@ impl Store for PostgresStore {
     }
 
     async fn arrive(&self) -> Result<Vec<Lane>, StoreError> {
-        origin::arrive(&self.sessions).await
+        let unaligned = origin::arrive(&self.sessions).await?;
+        stream::name_history(&self.sessions).await?;
+        Ok(unaligned)
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -156,7 +167,7 @@ impl Store for PostgresStore {
         limit: u32,
         reorg_window: u32,
     ) -> Result<Vec<ExpiredLane>, StoreError> {
-        lease::expired_lanes(&self.sessions, limit, reorg_window).await
+        lease::expired_lanes(&self.takeovers, limit, reorg_window).await
     }
 
     async fn take_lanes(
@@ -165,7 +176,7 @@ impl Store for PostgresStore {
         lanes: &[Lane],
         lease: Duration,
     ) -> Result<Vec<HeldLane>, StoreError> {
-        lease::take_lanes(&self.sessions, holder, lanes, lease).await
+        lease::take_lanes(&self.takeovers, holder, lanes, lease).await
     }
 
     async fn hand_over(&self, claim: &Claim, to: &Holder) -> Result<bool, StoreError> {
@@ -187,15 +198,15 @@ impl Store for PostgresStore {
         limit: u32,
         reorg_window: u32,
     ) -> Result<Vec<HeldLane>, StoreError> {
-        lease::take_expired(&self.sessions, holder, lease, limit, reorg_window).await
+        lease::take_expired(&self.takeovers, holder, lease, limit, reorg_window).await
     }
 
     async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError> {
-        lease::renew(&self.sessions, claims, lease).await
+        lease::renew(&self.renewals, claims, lease).await
     }
 
     async fn release(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
-        lease::release(&self.sessions, claims).await
+        lease::release(&self.takeovers, claims).await
     }
 
     async fn follow_chain(
@@ -216,6 +227,16 @@ impl Store for PostgresStore {
         lease: Duration,
     ) -> Result<Result<Vec<Hold>, Refusal>, StoreError> {
         mend::own_up(&self.sessions, claim, nonces, reason, lease).await
+    }
+
+    async fn pause_as_holder(
+        &self,
+        claim: &Claim,
+        found: &NewLaneEvent,
+        reason: &str,
+        lease: Duration,
+    ) -> Result<Result<(), Refusal>, StoreError> {
+        pause::pause_as_holder(&self.sessions, claim, found, reason, lease).await
     }
 
     async fn start_cursor(
@@ -356,5 +377,7 @@ impl Store for PostgresStore {
 
     async fn close(&self) {
         self.sessions.close();
+        self.renewals.close();
+        self.takeovers.close();
     }
 }

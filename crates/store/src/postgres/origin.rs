@@ -7,9 +7,12 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use stile_domain::{Lane, LaneEventKind, NodeId, Remembered};
+use stile_domain::{
+    HistoryChange, HoldId, Lane, LaneEventKind, NodeId, Nonce, REMEMBERED, Remembered,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
+use uuid::Uuid;
 
 use super::fence::{FenceResult, Fenced, fence};
 use super::rows;
@@ -56,13 +59,33 @@ pub(super) async fn realign(
                 fenced.into_transaction().rollback().await?;
                 return Ok(Ok(None));
             };
-            let realigned = Realigned {
-                from: Some(rows::nonce(cursor)),
-                to: remembered.cursor(rows::nonce(cursor), standing.highest.map(rows::nonce)),
-                token: FencingToken(remembered.token_above(claim.token.get()).cast_signed()),
+            let (cursor, highest) = (rows::nonce(cursor), standing.highest.map(rows::nonce));
+            let change = standing.change();
+            let covered = match change.may_lose(remembered.failover) {
+                true => fenced.covered(claim.lane, change, remembered, (cursor, highest)).await?,
+                false => Ok(Vec::new()),
             };
-            let data = realigned_data(data, &realigned, remembered, history);
-            fenced.realign_and_commit(node, claim.lane, &realigned, &data).await?;
+            let lost = covered.as_deref().unwrap_or_default();
+            let above = lost.iter().map(|it| it.nonce + 1).max().unwrap_or(0);
+            let realigned = Realigned {
+                from: Some(cursor),
+                to: remembered.cursor(cursor, highest).max(above),
+                token: FencingToken(remembered.token_above(claim.token.get()).cast_signed()),
+                restored: covered.is_err(),
+                bound_again: lost.len(),
+            };
+            let mut kept: Vec<Nonce> = remembered.only_remembered(cursor, highest).collect();
+            kept.retain(|nonce| !lost.iter().any(|it| it.nonce == *nonce));
+            let mut data = realigned_data(data, &realigned, remembered, history);
+            if let Err(why) = &covered {
+                data["notCovered"] = why.to_string().into();
+            }
+            if !fenced.bind_again(node, claim, lost).await? {
+                fenced.into_transaction().rollback().await?;
+                let why = "a transaction that was to be bound again has just changed".to_owned();
+                return Err(StoreError::Unavailable(why));
+            }
+            fenced.realign_and_commit(node, claim.lane, &realigned, &kept, &data).await?;
             Ok(Ok(Some(realigned)))
         })
         .await
@@ -74,6 +97,7 @@ struct Standing {
     highest: Option<i64>,
     before: Option<String>,
     here: String,
+    to_a_point: bool,
 }
 
 impl Standing {
@@ -83,7 +107,17 @@ impl Standing {
             highest: row.try_get("highest")?,
             before: row.try_get("timeline")?,
             here: row.try_get("here")?,
+            to_a_point: row.try_get("to_a_point")?,
         })
+    }
+
+    /// How the database came to another history than the lane's.
+    fn change(&self) -> HistoryChange {
+        match &self.before {
+            None => HistoryChange::Copy,
+            Some(_) if self.to_a_point => HistoryChange::PointInTime,
+            Some(_) => HistoryChange::Promotion,
+        }
     }
 }
 
@@ -106,8 +140,11 @@ impl Fenced {
         node: &NodeId,
         lane: Lane,
         realigned: &Realigned,
+        remembered: &[Nonce],
         data: &Value,
     ) -> Result<(), StoreError> {
+        let holds: Vec<Uuid> = remembered.iter().map(|_| HoldId::fresh().0).collect();
+        let nonces: Vec<i64> = remembered.iter().map(|nonce| nonce.cast_signed()).collect();
         self.into_transaction()
             .execute_and_commit(
                 include_str!("sql/realign.sql"),
@@ -119,6 +156,10 @@ impl Fenced {
                     &LaneEventKind::Realigned.name(),
                     &node.0,
                     &Json(data),
+                    &realigned.restored,
+                    &nonces,
+                    &holds,
+                    &REMEMBERED,
                 ],
             )
             .await

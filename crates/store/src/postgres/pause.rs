@@ -1,13 +1,16 @@
 //! Pause and resume, and what else is known of a lane without a lease.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use stile_domain::{Lane, LaneEventKind, NodeId};
 use tokio_postgres::types::Json;
 
+use super::fence::{FenceResult, Fenced, fence};
 use super::rows;
 use super::session::Sessions;
 use crate::lane_entries::paused_data;
-use crate::{NewLaneEvent, Realign, Resumed, StoreError};
+use crate::{Claim, NewLaneEvent, Realign, Refusal, Resumed, StoreError};
 
 pub(super) async fn pause(
     sessions: &Sessions,
@@ -30,6 +33,60 @@ pub(super) async fn pause(
         )
         .await?;
     Ok(!found.is_empty())
+}
+
+pub(super) async fn pause_as_holder(
+    sessions: &Sessions,
+    claim: &Claim,
+    found: &NewLaneEvent,
+    reason: &str,
+    lease: Duration,
+) -> Result<Result<(), Refusal>, StoreError> {
+    sessions
+        .within(StoreError::CommitUnknown, async {
+            let FenceResult { fenced, mut refused } =
+                fence(sessions, &[(*claim, None)], lease).await?;
+            if let Some(refusal) = refused.remove(&claim.lane) {
+                fenced.into_transaction().rollback().await?;
+                return Ok(Err(refusal));
+            }
+            fenced.pause_and_commit(claim, found, reason).await?;
+            Ok(Ok(()))
+        })
+        .await
+}
+
+impl Fenced {
+    /// Pauses a lane that passed, with what was found, and commits everything.
+    async fn pause_and_commit(
+        self,
+        claim: &Claim,
+        found: &NewLaneEvent,
+        reason: &str,
+    ) -> Result<(), StoreError> {
+        let lane = claim.lane;
+        let (chain, signer) = (rows::chain(lane), lane.signer.as_slice());
+        let transaction = self.into_transaction();
+        transaction
+            .execute(
+                include_str!("sql/tell_held_lane.sql"),
+                &[&chain, &signer, &found.kind.name(), &Json(&found.data)],
+            )
+            .await?;
+        transaction
+            .execute_and_commit(
+                include_str!("sql/pause_held.sql"),
+                &[
+                    &chain,
+                    &signer,
+                    &reason,
+                    &LaneEventKind::Paused.name(),
+                    &claim.token.0,
+                    &Json(paused_data(reason, &found.data)),
+                ],
+            )
+            .await
+    }
 }
 
 pub(super) async fn resume(

@@ -175,6 +175,7 @@ pub(super) async fn lanes(
                 paused: row.try_get("paused")?,
                 elsewhere: rows::elsewhere(row)?,
                 aligned: row.try_get("aligned")?,
+                restored: rows::restored(row)?,
                 held: 0,
                 suspect: 0,
                 gaps: Vec::new(),

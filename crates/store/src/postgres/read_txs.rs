@@ -9,7 +9,11 @@ use uuid::Uuid;
 use super::rows::{self, LaneColumns};
 use super::session::Sessions;
 use super::tx_rows;
-use crate::{Attempt, LedgerOwner, NonceOwner, OpenTx, StoreError, Tx, TxEvent, TxFilter, TxPage};
+use crate::in_flight::{self, Candidate};
+use crate::{
+    Attempt, InFlightFrom, InFlightPage, LedgerOwner, NonceOwner, OpenTx, PageLimit, StoreError,
+    Tx, TxEvent, TxFilter, TxPage,
+};
 
 fn uuids(ids: &[TxId]) -> Vec<Uuid> {
     ids.iter().map(|id| id.0).collect()
@@ -133,18 +137,65 @@ pub(super) async fn waiting(
     found.iter().map(tx_rows::tx).collect()
 }
 
-pub(super) async fn open_txs(
+pub(super) async fn unestimated(
     sessions: &Sessions,
     lanes: &[Lane],
-) -> Result<Vec<OpenTx>, StoreError> {
+    limit: u32,
+) -> Result<Vec<Tx>, StoreError> {
     let columns = LaneColumns::of(lanes.iter().copied());
     let found = sessions
         .read(
-            include_str!("sql/open_txs.sql"),
-            &[(&columns.chains, Type::INT8_ARRAY), (&columns.signers, Type::BYTEA_ARRAY)],
+            include_str!("sql/unestimated.sql"),
+            &[
+                (&columns.chains, Type::INT8_ARRAY),
+                (&columns.signers, Type::BYTEA_ARRAY),
+                (&i64::from(limit), Type::INT8),
+            ],
         )
         .await?;
-    found.iter().map(tx_rows::open_tx).collect()
+    found.iter().map(tx_rows::tx).collect()
+}
+pub(super) async fn in_flight_page(
+    sessions: &Sessions,
+    from: &[InFlightFrom],
+    limit: PageLimit,
+) -> Result<InFlightPage, StoreError> {
+    if from.is_empty() {
+        return Ok(InFlightPage::default());
+    }
+    let per_lane = in_flight::candidates_per_lane(from.len(), limit);
+    let columns = LaneColumns::of(from.iter().map(|from| from.lane));
+    let nonces: Vec<i64> =
+        from.iter().map(|from| i64::try_from(from.nonce).unwrap_or(i64::MAX)).collect();
+    let found = sessions
+        .read(
+            include_str!("sql/in_flight_candidates.sql"),
+            &[
+                (&columns.chains, Type::INT8_ARRAY),
+                (&columns.signers, Type::BYTEA_ARRAY),
+                (&nonces, Type::INT8_ARRAY),
+                (&i64::try_from(per_lane).unwrap_or(i64::MAX), Type::INT8),
+            ],
+        )
+        .await?;
+    let candidates = found.iter().map(|row| {
+        Ok(Candidate {
+            lane: rows::lane(row)?,
+            nonce: rows::nonce(row.try_get("nonce")?),
+            id: TxId(row.try_get("tx_id")?),
+            raw_bytes: row.try_get::<_, i64>("raw_bytes")?.unsigned_abs(),
+        })
+    });
+    let candidates = candidates.collect::<Result<Vec<_>, StoreError>>()?;
+    let cut = in_flight::cut(from, per_lane, candidates, limit);
+    if cut.ids.is_empty() {
+        return Ok(cut.page(Vec::new()));
+    }
+    let found = sessions
+        .read(include_str!("sql/in_flight.sql"), &[(&uuids(&cut.ids), Type::UUID_ARRAY)])
+        .await?;
+    let txs = found.iter().map(tx_rows::open_tx).collect::<Result<_, _>>()?;
+    Ok(cut.page(txs))
 }
 
 pub(super) async fn done_above(

@@ -8,7 +8,7 @@ use stile_domain::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::{Claim, FencingToken, HeldLane, Owner, StoreError, Takeover};
+use crate::{Claim, FencingToken, HeldLane, Owner, RestoreMark, StoreError, Takeover};
 
 /// The columns of a list of lanes, as `unnest` takes them.
 pub(super) struct LaneColumns {
@@ -101,6 +101,17 @@ pub(super) fn held_lane(row: &Row, incarnation: Incarnation) -> Result<HeldLane,
 pub(super) fn elsewhere(row: &Row) -> Result<Option<Elsewhere>, StoreError> {
     let text: Option<&str> = row.try_get("elsewhere")?;
     text.map(str::parse).transpose().map_err(|_| broken("elsewhere"))
+}
+
+/// Whether commits that concern a lane may be missing.
+pub(super) fn restored(row: &Row) -> Result<Option<RestoreMark>, StoreError> {
+    let Some(at) = row.try_get("restored_at")? else { return Ok(None) };
+    Ok(Some(RestoreMark {
+        at,
+        from: nonce(row.try_get("restored_from")?),
+        to: nonce(row.try_get("restored_to")?),
+        settled_at: row.try_get("restore_settled_at")?,
+    }))
 }
 
 pub(super) fn owner(row: &Row) -> Result<Owner, StoreError> {

@@ -29,10 +29,30 @@ pub(super) struct Sessions {
     options: PostgresOptions,
     statements: Statements,
     begin: String,
+    begin_read: String,
     deadline: Duration,
 }
 
 impl Sessions {
+    /// One connection of its own, for renewals: it waits for nobody's statements, and gives up on a
+    /// server that does not answer in time to try again before the lease is over.
+    pub(super) fn for_renewals(options: &PostgresOptions) -> Result<Self, StoreError> {
+        // Three fifths of a lease.
+        let deadline = options.idle_in_transaction_timeout * 3 / 2;
+        let options = PostgresOptions {
+            pool_size: 1,
+            statement_timeout: options.statement_timeout.min(deadline),
+            lock_timeout: options.lock_timeout.min(deadline),
+            ..options.clone()
+        };
+        Ok(Self { deadline, ..Self::new(options)? })
+    }
+
+    /// One connection of its own, for taking lanes over.
+    pub(super) fn for_takeovers(options: &PostgresOptions) -> Result<Self, StoreError> {
+        Self::new(PostgresOptions { pool_size: 1, ..options.clone() })
+    }
+
     pub(super) fn new(options: PostgresOptions) -> Result<Self, StoreError> {
         let pool = connect::pool(&options)?;
         // Settings are local to the transaction, because a pooler may hand the connection to
@@ -49,10 +69,14 @@ impl Sessions {
             options.lock_timeout.as_millis(),
             options.idle_in_transaction_timeout.as_millis(),
         );
+        let begin_read = format!(
+            "BEGIN READ ONLY; SET LOCAL statement_timeout = {}",
+            options.statement_timeout.as_millis()
+        );
         // Only a server that does not answer at all is given up on by this clock.
         let deadline = crate::patience(options.statement_timeout);
         let statements = Statements::new(options.pooler);
-        Ok(Self { pool, options, statements, begin, deadline })
+        Ok(Self { pool, options, statements, begin, begin_read, deadline })
     }
 
     /// Opens a write transaction with its first statement; both travel together. Should the
@@ -106,20 +130,39 @@ impl Sessions {
         })
     }
 
-    /// Runs one read outside any transaction. It is planned anew each time, because what is open
-    /// and what is history changes too much for one plan.
+    /// Runs one read, in a transaction of its own in which the server ends it when its time is over:
+    /// a setting of the session would be lost behind a pooler. All of it travels together. It is
+    /// planned anew each time, because what is open and what is history changes too much for one
+    /// plan.
     pub(super) async fn read(
         &self,
         sql: &str,
         params: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, StoreError> {
         self.within(StoreError::Unavailable, async {
-            let mut session = self.session().await?;
-            let rows = session.client().query_typed(sql, params).await?;
-            session.clean = true;
+            let session = self.session().await?;
+            let begin = session.client().batch_execute(&self.begin_read);
+            let only = session.client().query_typed(sql, params);
+            let commit = session.client().batch_execute("COMMIT");
+            let (begun, rows, committed) = futures::join!(begin, only, commit);
+            let rows = begun.and(rows).map_err(|error| self.timed_out(error))?;
+            committed?;
+            session.finish();
             Ok(rows)
         })
         .await
+    }
+
+    /// Says so if it was the time limit that ended a read.
+    fn timed_out(&self, error: Error) -> StoreError {
+        match error.code() {
+            Some(&SqlState::QUERY_CANCELED) => StoreError::Unavailable(format!(
+                "a read was ended by the server after {:?}, store.statement_timeout: {}",
+                self.options.statement_timeout,
+                describe(&error)
+            )),
+            _ => error.into(),
+        }
     }
 
     /// Gives up on a server that does not answer. `late` says what that means: for a write, that

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::rows::{broken, lane, nonce};
 use crate::tx_columns::{fees_of, finality_of, finality_text};
 use crate::{
-    Attempt, FencingToken, NewTx, OpenAttempt, OpenTx, StoreError, StreamPosition, Tx, TxEvent,
-    Wish,
+    Attempt, FencingToken, HistoryId, NewTx, OpenAttempt, OpenTx, StoreError, StreamPosition, Tx,
+    TxEvent, Wish,
 };
 
 /// The columns of a list of new transactions, as `unnest` takes them.
@@ -164,9 +164,13 @@ pub(super) fn attempt(row: &Row) -> Result<Attempt, StoreError> {
     })
 }
 
-/// A place in the stream.
+/// A place in the stream, of the history that was being written when it was read.
 pub(super) fn place(row: &Row) -> Result<StreamPosition, StoreError> {
-    Ok(StreamPosition { transaction: row.try_get("transaction")?, entry: row.try_get("entry")? })
+    Ok(StreamPosition {
+        transaction: row.try_get("transaction")?,
+        entry: row.try_get("entry")?,
+        history: row.try_get::<_, Option<i64>>("here")?.map(HistoryId),
+    })
 }
 
 pub(super) fn event(row: &Row) -> Result<TxEvent, StoreError> {

@@ -11,9 +11,9 @@ use super::by_request::{ByRequest, Name};
 use super::record::Record;
 use super::{PostgresStore, headers, read_txs, retention, stream, wishes};
 use crate::{
-    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, NonceOwner, OpenTx, Recorded, Refusal,
-    StoreError, StreamEvent, StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
-    Wish, Withdrawal,
+    Acceptance, Attempt, HeaderUpdate, InFlightFrom, InFlightPage, LaneChanges, NewTx, NonceOwner,
+    OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx, TxBinding,
+    TxEvent, TxFilter, TxPage, TxStore, Wish, Withdrawal,
 };
 
 #[async_trait]
@@ -126,8 +126,15 @@ impl TxStore for PostgresStore {
         read_txs::waiting(&self.sessions, lane, limit).await
     }
 
-    async fn open_txs(&self, lanes: &[Lane]) -> Result<Vec<OpenTx>, StoreError> {
-        read_txs::open_txs(&self.sessions, lanes).await
+    async fn unestimated(&self, lanes: &[Lane], limit: u32) -> Result<Vec<Tx>, StoreError> {
+        read_txs::unestimated(&self.sessions, lanes, limit).await
+    }
+    async fn in_flight_page(
+        &self,
+        from: &[InFlightFrom],
+        limit: PageLimit,
+    ) -> Result<InFlightPage, StoreError> {
+        read_txs::in_flight_page(&self.sessions, from, limit).await
     }
 
     async fn done_above(

@@ -21,6 +21,17 @@ const TAKEN: &str = "SELECT chain_id, signer, acquired_at FROM lane
     WHERE owner_incarnation <> $1 AND acquired_at > $2 ORDER BY acquired_at";
 const BOUND: &str = "SELECT tx_id, at FROM tx_event WHERE tx_id = ANY($1) AND kind = 'BOUND'";
 
+const UNSENT: &str =
+    "SELECT count(*) AS unsent FROM tx WHERE phase = 'OPEN' AND state = 'ALLOCATED'";
+const FIRST_SENT: &str = "SELECT w.chain_id, w.signer, max(a.last_sent_at) AS at
+    FROM unnest($1::bigint[], $2::bytea[]) AS w (chain_id, signer)
+    CROSS JOIN LATERAL (SELECT t.tx_id FROM tx t
+                        WHERE t.chain_id = w.chain_id AND t.signer = w.signer AND t.phase = 'OPEN'
+                        ORDER BY t.nonce LIMIT 1) t
+    JOIN attempt a ON a.tx_id = t.tx_id
+    WHERE a.last_sent_at > $3
+    GROUP BY w.chain_id, w.signer";
+
 /// Looks at a database that nodes work on. All times are the database's.
 #[derive(Debug)]
 pub struct Watch {
@@ -106,5 +117,24 @@ impl Watch {
         let ids: Vec<Uuid> = txs.iter().map(|tx| tx.0).collect();
         let found = get(&self.pool).await?.query(BOUND, &[&ids]).await?;
         found.iter().map(|row| Ok((TxId(row.try_get("tx_id")?), row.try_get("at")?))).collect()
+    }
+
+    /// How many transactions have a nonce and were not sent yet.
+    pub async fn unsent(&self) -> Result<u64, StoreError> {
+        let row = get(&self.pool).await?.query_one(UNSENT, &[]).await?;
+        Ok(row.try_get::<_, i64>("unsent")?.unsigned_abs())
+    }
+
+    /// Those of these lanes whose lowest transaction in flight was sent after a moment, and when.
+    pub async fn first_sent_after(
+        &self,
+        lanes: &[Lane],
+        moment: Timestamp,
+    ) -> Result<Vec<(Lane, Timestamp)>, StoreError> {
+        let chains: Vec<i64> = lanes.iter().map(|lane| lane.chain.get().cast_signed()).collect();
+        let signers: Vec<&[u8]> = lanes.iter().map(|lane| lane.signer.as_slice()).collect();
+        let client = get(&self.pool).await?;
+        let found = client.query(FIRST_SENT, &[&chains, &signers, &moment]).await?;
+        found.iter().map(|row| Ok((rows::lane(row)?, row.try_get("at")?))).collect()
     }
 }

@@ -6,7 +6,7 @@ use stile_domain::{EventKind, NodeId, Nonce, Standing};
 
 use super::events::Entry;
 use super::tx_rows::json;
-use super::{read_txs, rows};
+use super::{read_txs, rollout, rows};
 use crate::tx_columns::{bound_standing, finality_text};
 use crate::{Acceptance, NewAttempt, NewTx, StoreError, Tx};
 
@@ -17,13 +17,26 @@ pub(super) fn accept(
     txs: &[NewTx],
 ) -> Result<Vec<Acceptance>, StoreError> {
     let now = rows::now(connection)?;
-    let accepted = txs.iter().map(|new| match insert(connection, node, new, now)? {
+    txs.iter().map(|new| accept_one(connection, node, new, now)).collect()
+}
+
+/// Nothing is accepted for a lane that is not Stile's; what was accepted before is answered as before.
+fn accept_one(
+    connection: &Connection,
+    node: &NodeId,
+    new: &NewTx,
+    now: i64,
+) -> Result<Acceptance, StoreError> {
+    if let Some(elsewhere) = rollout::elsewhere(connection, new.lane)? {
+        let before = accepted_before(connection, new)?;
+        return Ok(before.map_or(Acceptance::Elsewhere(elsewhere), Acceptance::Existing));
+    }
+    match insert(connection, node, new, now)? {
         Some(tx) => Ok(Acceptance::New(tx)),
         None => accepted_before(connection, new)?
             .map(Acceptance::Existing)
             .ok_or_else(|| StoreError::Internal("a request id is taken by nobody".into())),
-    });
-    accepted.collect()
+    }
 }
 
 /// The transaction of that request id, or of that very name (an acceptance whose answer was lost is

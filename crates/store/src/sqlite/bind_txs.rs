@@ -27,6 +27,7 @@ pub(super) fn bind(
         let advance = Advance { first: binding.plan.first, count: binding.plan.fresh };
         let fenced =
             fence(connection, &binding.claim, Some(advance), lease)?.map_err(Stop::Refused)?;
+        fenced.check_restored(binding)?;
         fenced.check_order(binding)?;
         let resubmit_at = binding.resubmit_after.map(|after| fenced.now() + rows::micros(after));
         let released = binding.plan.reissued.iter().map(Some).chain(std::iter::repeat(None));
@@ -54,7 +55,8 @@ pub(super) fn bind(
 }
 
 impl Fenced<'_> {
-    /// A new transaction may not overtake one that waits and is not bound here as well.
+    /// A new transaction may not overtake one that waits and is not bound here as well. What waits
+    /// for an estimate of its gas may be overtaken.
     fn check_order(&self, binding: &TxBinding) -> Result<(), Stop> {
         if !binding.has_new() {
             return Ok(());
@@ -63,7 +65,9 @@ impl Fenced<'_> {
         let lane = self.claim().lane;
         let mut statement = self.connection().prepare_cached(
             "SELECT tx_id FROM tx
-             WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED' ORDER BY position",
+             WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED'
+               AND sub_state IS NOT 'ESTIMATING'
+             ORDER BY position",
         )?;
         let mut waiting = statement.query(params![rows::chain(lane), lane.signer.as_slice()])?;
         while let Some(row) = waiting.next()? {

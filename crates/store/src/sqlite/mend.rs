@@ -40,7 +40,7 @@ pub(super) fn own_up(
 
 impl Fenced<'_> {
     /// Adds to the lane's history. Whoever passed the fence is the owner of the row.
-    fn tell(&self, event: &NewLaneEvent) -> Result<(), StoreError> {
+    pub(super) fn tell(&self, event: &NewLaneEvent) -> Result<(), StoreError> {
         let lane = self.claim().lane;
         let node = self
             .connection()

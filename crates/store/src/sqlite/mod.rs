@@ -25,6 +25,7 @@ mod read;
 mod read_txs;
 mod readers;
 mod record;
+mod restored;
 mod retention;
 mod rollout;
 mod rollout_store;
@@ -38,6 +39,7 @@ mod wishes;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -57,6 +59,10 @@ pub struct SqliteStore {
     writer: writer::Writer,
     readers: readers::Readers,
     lock: Option<lock::ServerLock>,
+    /// Nonces were given out since the database was last stamped.
+    given_out: AtomicBool,
+    /// One stamp at a time: each is compared with the one before.
+    stamping: tokio::sync::Mutex<()>,
 }
 
 impl SqliteStore {
@@ -67,9 +73,18 @@ impl SqliteStore {
         Ok(Self {
             path: path.to_owned(),
             writer: writer::Writer::start(connect(path)?)?,
-            readers: readers::Readers::new(path.to_owned()),
+            readers: readers::Readers::new(path.to_owned(), READ_LIMIT),
             lock,
+            given_out: AtomicBool::default(),
+            stamping: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// Ends reads that take longer than this.
+    #[must_use]
+    pub fn with_read_limit(mut self, limit: Duration) -> Self {
+        self.readers = readers::Readers::new(self.path.clone(), limit);
+        self
     }
 
     /// Stamps the database and the file beside it, if this process serves it. Answers with the lanes
@@ -78,10 +93,44 @@ impl SqliteStore {
         if self.lock.is_none() {
             return Ok(Vec::new());
         }
-        let beside = origin::beside(&self.path);
-        let (stamp, unaligned) = self.write(move |c| origin::arrive(c, beside.as_deref())).await?;
-        origin::put_beside(&self.path, &stamp)?;
+        let _alone = self.stamping.lock().await;
+        let (beside, stamp) = (origin::beside(&self.path), origin::fresh_stamp());
+        // Both are good until it is known which one the database has.
+        let both = format!("{}\n{stamp}\n", beside.as_deref().unwrap_or_default().trim_end());
+        self.put_beside(both).await?;
+        let new = stamp.clone();
+        let unaligned = self.write(move |c| origin::arrive(c, beside.as_deref(), &new)).await?;
+        self.put_beside(stamp).await?;
         Ok(unaligned)
+    }
+
+    /// Stamps anew if nonces were given out since the last time: a copy from before then is known for
+    /// one when it is put back, whatever ended the server.
+    async fn stamp_again(&self) {
+        if self.given_out.swap(false, Ordering::SeqCst)
+            && let Err(error) = self.stamp().await
+        {
+            self.given_out.store(true, Ordering::SeqCst);
+            tracing::warn!(%error, "the database could not be stamped; tried again");
+        }
+    }
+
+    async fn put_beside(&self, stamps: String) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let written = tokio::task::spawn_blocking(move || origin::put_beside(&path, &stamps)).await;
+        written.map_err(|error| StoreError::Internal(error.to_string()))?
+    }
+
+    /// A write that gives out nonces. Noted before and after: a stamp may come in between, and the
+    /// caller may go away.
+    async fn give_out<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.given_out.store(true, Ordering::SeqCst);
+        let written = self.write(work).await;
+        self.given_out.store(true, Ordering::SeqCst);
+        written
     }
 
     async fn write<T: Send + 'static>(
@@ -113,6 +162,9 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
+
+/// The longest a read may take, if nothing else is said.
+const READ_LIMIT: Duration = Duration::from_secs(5);
 
 /// No patience at all.
 const NONE: Duration = Duration::ZERO;
@@ -207,7 +259,10 @@ impl Store for SqliteStore {
 
     async fn renew(&self, claims: &[Claim], lease: Duration) -> Result<Vec<Renewal>, StoreError> {
         let claims = claims.to_vec();
-        self.write(move |c| claims.iter().map(|claim| lease::renew(c, claim, lease)).collect())
+        self.writer
+            .write_first(move |c| {
+                claims.iter().map(|claim| lease::renew(c, claim, lease)).collect()
+            })
             .await
     }
 
@@ -238,6 +293,17 @@ impl Store for SqliteStore {
         self.write(move |c| mend::own_up(c, &claim, &nonces, &reason, lease)).await
     }
 
+    async fn pause_as_holder(
+        &self,
+        claim: &Claim,
+        found: &NewLaneEvent,
+        reason: &str,
+        lease: Duration,
+    ) -> Result<Result<(), Refusal>, StoreError> {
+        let (claim, found, reason) = (*claim, found.clone(), reason.to_owned());
+        self.write(move |c| pause::pause_as_holder(c, &claim, &found, &reason, lease)).await
+    }
+
     async fn start_cursor(
         &self,
         node: &NodeId,
@@ -257,7 +323,8 @@ impl Store for SqliteStore {
         data: &serde_json::Value,
         lease: Duration,
     ) -> Result<Result<Option<Realigned>, Refusal>, StoreError> {
-        let (node, claim, remembered, data) = (node.clone(), *claim, *remembered, data.clone());
+        let (node, claim, remembered, data) =
+            (node.clone(), *claim, remembered.clone(), data.clone());
         self.write(move |c| origin::realign(c, &node, &claim, &remembered, &data, lease)).await
     }
 
@@ -268,7 +335,7 @@ impl Store for SqliteStore {
         hold_timeout: Duration,
     ) -> Result<Vec<Result<Vec<Hold>, Refusal>>, StoreError> {
         let bindings = bindings.to_vec();
-        self.write(move |c| {
+        self.give_out(move |c| {
             bindings.iter().map(|binding| bind::bind(c, binding, lease, hold_timeout)).collect()
         })
         .await

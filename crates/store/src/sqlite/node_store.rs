@@ -18,7 +18,9 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
 impl NodeStore for SqliteStore {
     async fn heartbeat(&self, node: &NodeRecord, start: bool) -> Result<bool, StoreError> {
         let node = node.clone();
-        self.write(move |c| heartbeat(c, &node, start)).await
+        let known = self.write(move |c| heartbeat(c, &node, start)).await?;
+        self.stamp_again().await;
+        Ok(known)
     }
 
     async fn live_nodes(&self, within: Duration) -> Result<Vec<LiveNode>, StoreError> {

@@ -1,19 +1,24 @@
 //! Whether this file is the one that was served here last, and lanes of one that is not.
 //!
-//! A stamp is kept in the database and in a small file beside it, and both are made anew at each
-//! start and each orderly end. If they differ, an older copy of the database was put back.
+//! A stamp is kept in the database and in a small file beside it. Both are made anew at each start, at
+//! each orderly end, and with each heartbeat after which nonces were given out. If they differ, an
+//! older copy of the database was put back.
 
+use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
-use stile_domain::{Lane, LaneEventKind, NodeId, Remembered};
+use stile_domain::{
+    HistoryChange, HoldId, Lane, LaneEventKind, NodeId, Nonce, REMEMBERED, Remembered,
+};
 use uuid::Uuid;
 
 use super::fence::{Fenced, fence};
 use super::rows;
-use super::stream::LaneEntry;
+use super::stream::{self, LaneEntry};
 use crate::lane_entries::realigned_data;
 use crate::{Claim, FencingToken, Realigned, Refusal, StoreError};
 
@@ -25,10 +30,28 @@ pub(super) fn beside(database: &Path) -> Option<String> {
     std::fs::read_to_string(file(database)).ok()
 }
 
-pub(super) fn put_beside(database: &Path, stamp: &str) -> Result<(), StoreError> {
+/// Writes stamps beside the database, one a line, all of them or none, whatever crashes.
+pub(super) fn put_beside(database: &Path, stamps: &str) -> Result<(), StoreError> {
     let path = file(database);
-    std::fs::write(&path, stamp)
-        .map_err(|e| StoreError::Unavailable(format!("cannot write {}: {e}", path.display())))
+    let write = || {
+        let anew = path.with_extension("origin-anew");
+        let mut file = std::fs::File::create(&anew)?;
+        file.write_all(stamps.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&anew, &path)?;
+        // Not lost by a power failure that the database outlives.
+        match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => std::fs::File::open(parent)?.sync_all(),
+            None => std::fs::File::open(".")?.sync_all(),
+        }
+    };
+    write().map_err(|e| StoreError::Unavailable(format!("cannot write {}: {e}", path.display())))
+}
+
+/// Whether one of the stamps beside the database is this one. There are two while a new one is being
+/// put into the database: a process that dies then must not be taken for an older copy.
+fn is_beside(beside: Option<&str>, stamp: &str) -> bool {
+    beside.is_some_and(|stamps| stamps.lines().any(|line| line == stamp))
 }
 
 fn file(database: &Path) -> PathBuf {
@@ -37,18 +60,25 @@ fn file(database: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Puts a new stamp into the database. Answers with it and with the lanes that come from an older
-/// copy, if this is one: none of them gives out anything before it is held against its chain.
+/// A stamp that was never used.
+pub(super) fn fresh_stamp() -> String {
+    Uuid::now_v7().to_string()
+}
+
+/// Puts a new stamp into the database. Answers with the lanes that come from an older copy, if this
+/// is one: none of them gives out anything before it is held against its chain.
 pub(super) fn arrive(
     connection: &Connection,
     beside: Option<&str>,
-) -> Result<(String, Vec<Lane>), StoreError> {
+    stamp: &str,
+) -> Result<Vec<Lane>, StoreError> {
     let known: Option<String> = connection
         .prepare_cached("SELECT place FROM origin")?
         .query_row([], |row| row.get(0))
         .optional()?;
-    let older = known.is_some() && known.as_deref() != beside;
+    let older = known.is_some_and(|known| !is_beside(beside, &known));
     let unaligned = if older {
+        stream::begin_history(connection)?;
         let mut statement = connection
             .prepare_cached("UPDATE lane SET timeline = NULL RETURNING chain_id, signer")?;
         let lanes = statement.query_map([], rows::lane)?;
@@ -56,11 +86,10 @@ pub(super) fn arrive(
     } else {
         Vec::new()
     };
-    let stamp = Uuid::now_v7().to_string();
     connection
         .prepare_cached("INSERT OR REPLACE INTO origin (one, place) VALUES (1, ?1)")?
         .execute(params![stamp])?;
-    Ok((stamp, unaligned))
+    Ok(unaligned)
 }
 
 pub(super) fn realign(
@@ -100,10 +129,22 @@ impl Fenced<'_> {
             from: Some(rows::nonce(cursor)),
             to: remembered.cursor(rows::nonce(cursor), highest.map(rows::nonce)),
             token: FencingToken(remembered.token_above(claim.token.get()).cast_signed()),
+            // An older file was put back: whatever the operator says about failovers.
+            restored: HistoryChange::Copy.may_lose(remembered.failover),
+            bound_again: 0,
         };
         connection
             .prepare_cached(
-                "UPDATE lane SET next_nonce = ?3, fencing_token = ?4, timeline = ?5
+                "UPDATE lane
+                 SET next_nonce = ?3, fencing_token = ?4, timeline = ?5,
+                     restored_at = CASE WHEN ?6 THEN ?7 ELSE restored_at END,
+                     restored_from = CASE WHEN NOT ?6 THEN restored_from
+                                          WHEN restore_settled_at IS NULL
+                                              THEN min(coalesce(restored_from, next_nonce), next_nonce)
+                                          ELSE next_nonce END,
+                     restored_to = CASE WHEN ?6 OR (restored_at IS NOT NULL AND restore_settled_at IS NULL)
+                                        THEN ?3 ELSE restored_to END,
+                     restore_settled_at = CASE WHEN NOT ?6 THEN restore_settled_at END
                  WHERE chain_id = ?1 AND signer = ?2",
             )?
             .execute(params![
@@ -111,8 +152,14 @@ impl Fenced<'_> {
                 lane.signer.as_slice(),
                 realigned.to.cast_signed(),
                 realigned.token.0,
-                HERE
+                HERE,
+                realigned.restored,
+                self.now(),
             ])?;
+        self.keep_remembered(
+            remembered.only_remembered(rows::nonce(cursor), highest.map(rows::nonce)),
+            realigned.token,
+        )?;
         let entry = LaneEntry {
             lane,
             kind: LaneEventKind::Realigned,
@@ -123,5 +170,29 @@ impl Fenced<'_> {
         };
         entry.write(connection)?;
         Ok(Some(realigned))
+    }
+
+    /// Puts nonces on record that only this node remembers to have given out, in the hands of silent
+    /// callers: nobody gets them again before the chain or a person has settled them.
+    fn keep_remembered(&self, nonces: Range<Nonce>, token: FencingToken) -> Result<(), StoreError> {
+        let lane = self.claim().lane;
+        for nonce in nonces {
+            self.connection()
+                .prepare_cached(
+                    "INSERT INTO nonce (chain_id, signer, nonce, owner_kind, owner_id, status,
+                                        locked_until, reason, fencing_token, created_at, updated_at)
+                     VALUES (?1, ?2, ?3, 'hold', ?4, 'SUSPECT', ?5, ?6, ?7, ?5, ?5)",
+                )?
+                .execute(params![
+                    rows::chain(lane),
+                    lane.signer.as_slice(),
+                    nonce.cast_signed(),
+                    HoldId::fresh().0,
+                    self.now(),
+                    REMEMBERED,
+                    token.0,
+                ])?;
+        }
+        Ok(())
     }
 }

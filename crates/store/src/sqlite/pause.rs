@@ -1,13 +1,16 @@
 //! Pause and resume, and what else is known of a lane without a lease.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 use stile_domain::{Lane, LaneEventKind, NodeId};
 
+use super::fence::{Fenced, fence};
 use super::rows;
 use super::stream::LaneEntry;
 use crate::lane_entries::paused_data;
-use crate::{NewLaneEvent, Realign, Resumed, StoreError};
+use crate::{Claim, NewLaneEvent, Realign, Refusal, Resumed, StoreError};
 
 pub(super) fn pause(
     connection: &Connection,
@@ -17,19 +20,54 @@ pub(super) fn pause(
     data: &Value,
 ) -> Result<bool, StoreError> {
     let now = rows::now(connection)?;
-    let changed = connection
-        .prepare_cached(
-            "UPDATE lane SET paused = ?3, fencing_token = fencing_token + 1, updated_at = ?4
-             WHERE chain_id = ?1 AND signer = ?2 AND paused IS NULL",
-        )?
-        .execute(params![rows::chain(lane), lane.signer.as_slice(), reason, now])?;
-    if changed == 0 {
+    if !set_paused(connection, lane, reason, now)? {
         return Ok(cursor(connection, lane)?.is_some());
     }
     let data = paused_data(reason, data);
     let kind = LaneEventKind::Paused;
     LaneEntry { lane, kind, node, token: None, data: &data, now }.write(connection)?;
     Ok(true)
+}
+
+/// `false` if there is no such lane, or it is paused already.
+fn set_paused(
+    connection: &Connection,
+    lane: Lane,
+    reason: &str,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE lane SET paused = ?3, fencing_token = fencing_token + 1, updated_at = ?4
+             WHERE chain_id = ?1 AND signer = ?2 AND paused IS NULL",
+        )?
+        .execute(params![rows::chain(lane), lane.signer.as_slice(), reason, now])?;
+    Ok(changed == 1)
+}
+
+pub(super) fn pause_as_holder(
+    connection: &Connection,
+    claim: &Claim,
+    found: &NewLaneEvent,
+    reason: &str,
+    lease: Duration,
+) -> Result<Result<(), Refusal>, StoreError> {
+    match fence(connection, claim, None, lease)? {
+        Ok(fenced) => fenced.pause(found, reason).map(Ok),
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
+impl Fenced<'_> {
+    /// Pauses the lane, with what was found.
+    fn pause(&self, found: &NewLaneEvent, reason: &str) -> Result<(), StoreError> {
+        self.tell(found)?;
+        if set_paused(self.connection(), self.claim().lane, reason, self.now())? {
+            let data = paused_data(reason, &found.data);
+            self.tell(&NewLaneEvent { kind: LaneEventKind::Paused, data })?;
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn resume(
@@ -55,7 +93,9 @@ pub(super) fn resume(
         .prepare_cached(
             "UPDATE lane
              SET paused = NULL, fencing_token = fencing_token + 1,
-                 next_nonce = coalesce(?3, next_nonce), updated_at = ?4
+                 next_nonce = coalesce(?3, next_nonce), updated_at = ?4,
+                 restored_to = CASE WHEN restore_settled_at IS NULL THEN max(restored_to, coalesce(?3, restored_to))
+                                    ELSE restored_to END
              WHERE chain_id = ?1 AND signer = ?2",
         )?
         .execute(params![

@@ -106,6 +106,7 @@ pub(super) fn lane(connection: &Connection, lane: Lane) -> Result<Option<LaneVie
                 paused: row.get("paused")?,
                 elsewhere: rows::elsewhere(row)?,
                 aligned: rows::is_aligned(row)?,
+                restored: rows::restored(row)?,
                 held: 0,
                 suspect: 0,
                 gaps: Vec::new(),

@@ -3,8 +3,14 @@
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use stile_domain::{B256, Lane, Nonce, TxId, TxState};
 
+use super::restored::AWAITS_WORD;
+use super::stream::THIS_HISTORY;
 use super::{rows, tx_rows};
-use crate::{Attempt, LedgerOwner, NonceOwner, OpenTx, StoreError, Tx, TxEvent, TxFilter, TxPage};
+use crate::in_flight::{self, Candidate};
+use crate::{
+    Attempt, InFlightFrom, InFlightPage, LedgerOwner, NonceOwner, OpenTx, PageLimit, StoreError,
+    Tx, TxEvent, TxFilter, TxPage,
+};
 
 pub(super) fn tx(connection: &Connection, id: TxId) -> Result<Option<Tx>, StoreError> {
     Ok(connection
@@ -31,7 +37,11 @@ pub(super) fn tx_by_request(
         .optional()?)
 }
 
-fn list(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<Tx>, StoreError> {
+pub(super) fn list(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> Result<Vec<Tx>, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
     let txs = statement.query_map(params, tx_rows::tx)?;
     Ok(txs.collect::<Result<_, _>>()?)
@@ -89,8 +99,9 @@ pub(super) fn tx_page(connection: &Connection, filter: &TxFilter) -> Result<TxPa
 }
 
 pub(super) fn history(connection: &Connection, id: TxId) -> Result<Vec<TxEvent>, StoreError> {
-    let mut statement =
-        connection.prepare_cached("SELECT * FROM tx_event WHERE tx_id = ?1 ORDER BY seq")?;
+    let sql =
+        format!("SELECT *, {THIS_HISTORY} AS here FROM tx_event WHERE tx_id = ?1 ORDER BY seq");
+    let mut statement = connection.prepare_cached(&sql)?;
     let events = statement.query_map(params![id.0], tx_rows::event)?;
     Ok(events.collect::<Result<_, _>>()?)
 }
@@ -104,7 +115,8 @@ pub(super) fn attempts(connection: &Connection, id: TxId) -> Result<Vec<Attempt>
 
 pub(super) fn has_waiting(connection: &Connection, lane: Lane) -> Result<bool, StoreError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tx
-                              WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED')";
+                              WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED'
+                                AND sub_state IS NOT 'ESTIMATING')";
     let key = params![rows::chain(lane), lane.signer.as_slice()];
     Ok(connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?)
 }
@@ -116,21 +128,75 @@ pub(super) fn waiting(
 ) -> Result<Vec<Tx>, StoreError> {
     list(
         connection,
-        "SELECT * FROM tx WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED'
-         ORDER BY position LIMIT ?3",
+        &format!(
+            "SELECT t.* FROM tx t LEFT JOIN lane l USING (chain_id, signer)
+             WHERE t.chain_id = ?1 AND t.signer = ?2 AND t.state = 'CREATED'
+               AND t.sub_state IS NOT 'ESTIMATING' AND NOT {AWAITS_WORD}
+             ORDER BY t.position LIMIT ?3"
+        ),
         params![rows::chain(lane), lane.signer.as_slice(), limit],
     )
 }
 
-pub(super) fn open_txs(connection: &Connection, lane: Lane) -> Result<Vec<OpenTx>, StoreError> {
-    let txs = list(
+pub(super) fn unestimated(
+    connection: &Connection,
+    lane: Lane,
+    limit: u32,
+) -> Result<Vec<Tx>, StoreError> {
+    list(
         connection,
-        "SELECT * FROM tx
-         WHERE chain_id = ?1 AND signer = ?2 AND state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING')
-         ORDER BY nonce",
-        params![rows::chain(lane), lane.signer.as_slice()],
+        &format!(
+            "SELECT t.* FROM tx t LEFT JOIN lane l USING (chain_id, signer)
+             WHERE t.chain_id = ?1 AND t.signer = ?2 AND t.state = 'CREATED'
+               AND t.sub_state = 'ESTIMATING' AND NOT {AWAITS_WORD}
+             ORDER BY t.position LIMIT ?3"
+        ),
+        params![rows::chain(lane), lane.signer.as_slice(), limit],
+    )
+}
+
+pub(super) fn in_flight_page(
+    connection: &Connection,
+    from: &[InFlightFrom],
+    limit: PageLimit,
+) -> Result<InFlightPage, StoreError> {
+    let per_lane = in_flight::candidates_per_lane(from.len(), limit);
+    let mut statement = connection.prepare_cached(
+        "SELECT tx_id, nonce, (SELECT coalesce(max(length(a.raw)), 0) FROM attempt a
+                               WHERE a.tx_id = tx.tx_id) AS raw_bytes
+         FROM tx INDEXED BY tx_open
+         WHERE chain_id = ?1 AND signer = ?2 AND nonce >= ?3
+           AND state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING')
+         ORDER BY nonce LIMIT ?4",
     )?;
-    txs.into_iter().map(|tx| open_tx(connection, tx)).collect()
+    let mut candidates = Vec::new();
+    for InFlightFrom { lane, nonce } in from {
+        let lowest = i64::try_from(*nonce).unwrap_or(i64::MAX);
+        let most = i64::try_from(per_lane).unwrap_or(i64::MAX);
+        let key = params![rows::chain(*lane), lane.signer.as_slice(), lowest, most];
+        let found = statement.query_map(key, |row| {
+            Ok(Candidate {
+                lane: *lane,
+                nonce: rows::nonce(row.get("nonce")?),
+                id: TxId(row.get("tx_id")?),
+                raw_bytes: row.get::<_, i64>("raw_bytes")?.unsigned_abs(),
+            })
+        })?;
+        for candidate in found {
+            candidates.push(candidate?);
+        }
+    }
+    let cut = in_flight::cut(from, per_lane, candidates, limit);
+    let mut txs = Vec::with_capacity(cut.ids.len());
+    for id in &cut.ids {
+        let in_flight = |tx: &Tx| {
+            matches!(tx.standing.state, TxState::Allocated | TxState::Submitted | TxState::Tracking)
+        };
+        if let Some(tx) = tx(connection, *id)?.filter(in_flight) {
+            txs.push(open_tx(connection, tx, Raw::OfNewest)?);
+        }
+    }
+    Ok(cut.page(txs))
 }
 
 pub(super) fn done_above(
@@ -145,14 +211,34 @@ pub(super) fn done_above(
          ORDER BY nonce",
         params![rows::chain(lane), lane.signer.as_slice(), height.cast_signed()],
     )?;
-    txs.into_iter().map(|tx| open_tx(connection, tx)).collect()
+    txs.into_iter().map(|tx| open_tx(connection, tx, Raw::OfAll)).collect()
+}
+
+/// Which attempts are read with their bytes.
+#[derive(Debug, Clone, Copy)]
+enum Raw {
+    OfAll,
+    OfNewest,
+}
+
+impl Raw {
+    fn sql(self) -> &'static str {
+        match self {
+            Self::OfAll => "SELECT kind, hash, raw FROM attempt WHERE tx_id = ?1 ORDER BY number",
+            Self::OfNewest => {
+                "SELECT kind, hash,
+                        CASE WHEN number = (SELECT max(number) FROM attempt WHERE tx_id = ?1)
+                             THEN raw ELSE x'' END AS raw
+                 FROM attempt WHERE tx_id = ?1 ORDER BY number"
+            }
+        }
+    }
 }
 
 /// A transaction with its attempts. Forked: blocks above its own were replaced after its last entry
 /// was written.
-fn open_tx(connection: &Connection, tx: Tx) -> Result<OpenTx, StoreError> {
-    let mut statement = connection
-        .prepare_cached("SELECT kind, hash, raw FROM attempt WHERE tx_id = ?1 ORDER BY number")?;
+fn open_tx(connection: &Connection, tx: Tx, raw: Raw) -> Result<OpenTx, StoreError> {
+    let mut statement = connection.prepare_cached(raw.sql())?;
     let attempts = statement.query_map(params![tx.id.0], tx_rows::open_attempt)?;
     let attempts = attempts.collect::<Result<_, _>>()?;
     let forked = connection
@@ -175,7 +261,7 @@ pub(super) fn with_attempts(
     connection: &Connection,
     id: TxId,
 ) -> Result<Option<OpenTx>, StoreError> {
-    tx(connection, id)?.map(|tx| open_tx(connection, tx)).transpose()
+    tx(connection, id)?.map(|tx| open_tx(connection, tx, Raw::OfAll)).transpose()
 }
 
 pub(super) fn tx_of_attempt(

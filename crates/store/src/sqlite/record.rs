@@ -75,6 +75,11 @@ impl Fenced<'_> {
                      next_resubmit_at = CASE WHEN ?22 THEN ?23 ELSE next_resubmit_at END,
                      last_receipt_check_at = CASE WHEN ?24 THEN ?5 ELSE last_receipt_check_at END
                  WHERE tx_id = ?1 AND chain_id = ?2 AND signer = ?3 AND events = ?4
+                   -- What was made anew stays closed, unless the other one was withdrawn; the
+                   -- trigger says so too.
+                   AND (replaced_by IS NULL OR state <> 'FAILED' OR ?6 = 'FAILED'
+                        OR EXISTS (SELECT 1 FROM tx s WHERE s.tx_id = tx.replaced_by
+                                   AND s.state = 'FAILED' AND s.nonce IS NULL))
                  RETURNING tenant, events",
             )?
             .query_row(

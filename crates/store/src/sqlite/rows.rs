@@ -10,7 +10,7 @@ use stile_domain::{
 };
 use uuid::Uuid;
 
-use crate::{Claim, FencingToken, HeldLane, Owner, StoreError, Takeover};
+use crate::{Claim, FencingToken, HeldLane, Owner, RestoreMark, StoreError, Takeover};
 
 /// The database's clock, in microseconds.
 pub(super) fn now(connection: &Connection) -> Result<i64, StoreError> {
@@ -65,12 +65,27 @@ pub(super) fn hold(row: &Row<'_>) -> rusqlite::Result<Hold> {
 }
 
 pub(super) const LANE_COLUMNS: &str = "chain_id, signer, owner_node, owner_incarnation, owner_url, \
-     fencing_token, expires_at, next_nonce, last_chain_nonce, paused, timeline, elsewhere";
+     fencing_token, expires_at, next_nonce, last_chain_nonce, paused, timeline, elsewhere, \
+     restored_at, restored_from, restored_to, restore_settled_at";
 
 /// Whether a lane has no cursor, or has been held against its chain since the file was put in place.
 pub(super) fn is_aligned(row: &Row<'_>) -> rusqlite::Result<bool> {
     let started = row.get::<_, Option<i64>>("next_nonce")?.is_some();
     Ok(!started || row.get::<_, Option<String>>("timeline")?.is_some())
+}
+
+/// Whether commits that concern a lane may be missing.
+pub(super) fn restored(row: &Row<'_>) -> rusqlite::Result<Option<RestoreMark>> {
+    if row.get::<_, Option<i64>>("restored_at")?.is_none() {
+        return Ok(None);
+    }
+    let settled = row.get::<_, Option<i64>>("restore_settled_at")?.is_some();
+    Ok(Some(RestoreMark {
+        at: time(row, "restored_at")?,
+        from: nonce(row.get("restored_from")?),
+        to: nonce(row.get("restored_to")?),
+        settled_at: if settled { Some(time(row, "restore_settled_at")?) } else { None },
+    }))
 }
 
 pub(super) fn held_lane(row: &Row<'_>, takeover: Takeover) -> rusqlite::Result<HeldLane> {

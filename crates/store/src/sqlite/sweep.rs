@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, Params, params};
-use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce, REMEMBERED};
 
 use super::fence::{Fenced, fence};
 use super::origin;
@@ -62,14 +62,25 @@ impl Fenced<'_> {
         let started = self
             .connection()
             .prepare_cached(
-                "UPDATE lane SET next_nonce = ?3, timeline = ?4
+                // See the statement of PostgreSQL for why it may be marked.
+                "UPDATE lane
+                 SET next_nonce = ?3, timeline = ?4,
+                     restored_at = CASE WHEN r.open THEN ?5 END,
+                     restored_from = CASE WHEN r.open THEN ?3 END,
+                     restored_to = CASE WHEN r.open THEN ?3 END
+                 FROM (SELECT ?3 > 0
+                          AND (EXISTS (SELECT 1 FROM lane o
+                                       WHERE o.restored_at IS NOT NULL AND o.restore_settled_at IS NULL)
+                               OR EXISTS (SELECT 1 FROM lane o
+                                          WHERE o.timeline IS NULL AND o.next_nonce IS NOT NULL)) AS open) r
                  WHERE chain_id = ?1 AND signer = ?2 AND next_nonce IS NULL",
             )?
             .execute(params![
                 rows::chain(lane),
                 lane.signer.as_slice(),
                 at.cast_signed(),
-                origin::HERE
+                origin::HERE,
+                self.now()
             ])?;
         if started == 1 {
             let entry = LaneEntry {
@@ -110,8 +121,20 @@ impl Fenced<'_> {
         self.changed(
             "SET status = 'CONSUMED', reason = 'the chain shows this nonce used', updated_at = ?4
              WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
-               AND status <> 'CONSUMED' AND status IN ('SUSPECT', 'RELEASED')",
-            params![rows::chain(lane), lane.signer.as_slice(), latest.cast_signed(), self.now()],
+               AND status <> 'CONSUMED' AND status IN ('SUSPECT', 'RELEASED')
+               -- What the lost history may have given to a transaction is read first.
+               AND NOT EXISTS (SELECT 1 FROM lane l
+                               WHERE l.chain_id = ?1 AND l.signer = ?2 AND l.restored_at IS NOT NULL
+                                 AND l.restore_settled_at IS NULL AND nonce < l.restored_to
+                                 AND (created_at < l.restored_at
+                                      OR (status = 'SUSPECT' AND reason = ?5)))",
+            params![
+                rows::chain(lane),
+                lane.signer.as_slice(),
+                latest.cast_signed(),
+                self.now(),
+                REMEMBERED
+            ],
         )
     }
 

@@ -14,7 +14,8 @@ use uuid::Uuid;
 use super::rows::{broken, lane, nonce, time};
 use crate::tx_columns::{fees_of, finality_of};
 use crate::{
-    Attempt, FencingToken, LaneEvent, OpenAttempt, StoreError, StreamPosition, Tx, TxEvent, Wish,
+    Attempt, FencingToken, HistoryId, LaneEvent, OpenAttempt, StoreError, StreamPosition, Tx,
+    TxEvent, Wish,
 };
 
 /// A value as JSON.
@@ -140,7 +141,8 @@ pub(super) fn wish(row: &Row<'_>) -> rusqlite::Result<(TxId, Wish)> {
 
 /// A place in the stream: there is one writer, so its own number is all there is to it.
 fn place(row: &Row<'_>) -> rusqlite::Result<StreamPosition> {
-    Ok(StreamPosition { transaction: 0, entry: row.get("entry")? })
+    let history = row.get::<_, Option<i64>>("here")?.map(HistoryId);
+    Ok(StreamPosition { transaction: 0, entry: row.get("entry")?, history })
 }
 
 pub(super) fn lane_event(row: &Row<'_>) -> rusqlite::Result<LaneEvent> {

@@ -7,9 +7,9 @@ use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 
 use super::{SqliteStore, accept, bind_txs, headers, read_txs, record, retention, stream, wishes};
 use crate::{
-    Acceptance, Attempt, HeaderUpdate, LaneChanges, NewTx, NonceOwner, OpenTx, Recorded, Refusal,
-    StoreError, StreamEvent, StreamPosition, Tx, TxBinding, TxEvent, TxFilter, TxPage, TxStore,
-    Wish, Withdrawal,
+    Acceptance, Attempt, HeaderUpdate, InFlightFrom, InFlightPage, LaneChanges, NewTx, NonceOwner,
+    OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx, TxBinding,
+    TxEvent, TxFilter, TxPage, TxStore, Wish, Withdrawal,
 };
 
 #[async_trait]
@@ -58,7 +58,7 @@ impl TxStore for SqliteStore {
     ) -> Result<Vec<Result<Vec<Tx>, Refusal>>, StoreError> {
         bindings.iter().try_for_each(TxBinding::check)?;
         let (node, bindings) = (node.clone(), bindings.to_vec());
-        self.write(move |c| {
+        self.give_out(move |c| {
             bindings.iter().map(|binding| bind_txs::bind(c, &node, binding, lease)).collect()
         })
         .await
@@ -173,15 +173,25 @@ impl TxStore for SqliteStore {
         self.read(move |c| read_txs::waiting(c, lane, limit)).await
     }
 
-    async fn open_txs(&self, lanes: &[Lane]) -> Result<Vec<OpenTx>, StoreError> {
-        let mut lanes = lanes.to_vec();
-        lanes.sort_unstable();
+    async fn unestimated(&self, lanes: &[Lane], limit: u32) -> Result<Vec<Tx>, StoreError> {
+        let lanes = lanes.to_vec();
         self.read(move |c| {
-            let open: Result<Vec<_>, _> =
-                lanes.iter().map(|lane| read_txs::open_txs(c, *lane)).collect();
-            Ok(open?.into_iter().flatten().collect())
+            let found: Result<Vec<_>, _> =
+                lanes.iter().map(|lane| read_txs::unestimated(c, *lane, limit)).collect();
+            let mut found: Vec<Tx> = found?.into_iter().flatten().collect();
+            found.sort_unstable_by_key(|tx| tx.position);
+            found.truncate(limit as usize);
+            Ok(found)
         })
         .await
+    }
+    async fn in_flight_page(
+        &self,
+        from: &[InFlightFrom],
+        limit: PageLimit,
+    ) -> Result<InFlightPage, StoreError> {
+        let from = from.to_vec();
+        self.read(move |c| read_txs::in_flight_page(c, &from, limit)).await
     }
 
     async fn done_above(

@@ -5,6 +5,7 @@ use serde_json::json;
 use stile_domain::{EventKind, Lane, NodeId, TxId};
 
 use super::events::Entry;
+use super::restored::AWAITS_WORD;
 use super::{read_txs, rows, tx_rows};
 use crate::tx_columns::{unwithdrawn, withdrawn_standing};
 use crate::{StoreError, Tx, Wish, Withdrawal};
@@ -17,9 +18,14 @@ pub(super) fn withdraw(
     let (standing, now) = (withdrawn_standing()?, rows::now(connection)?);
     let withdrawn = connection
         .prepare_cached(
-            "UPDATE tx SET state = ?2, sub_state = ?3, events = events + 1, updated_at = ?4
-             WHERE tx_id = ?1 AND state = 'CREATED'
-             RETURNING *",
+            // What may be on the chain is not withdrawn.
+            &format!(
+                "UPDATE tx AS t SET state = ?2, sub_state = ?3, events = events + 1, updated_at = ?4
+                 WHERE t.tx_id = ?1 AND t.state = 'CREATED'
+                   AND NOT EXISTS (SELECT 1 FROM lane l
+                                   WHERE l.chain_id = t.chain_id AND l.signer = t.signer AND {AWAITS_WORD})
+                 RETURNING *"
+            ),
         )?
         .query_row(
             params![

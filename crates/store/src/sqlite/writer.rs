@@ -4,9 +4,13 @@
 //! only then answers. A job that fails takes back its own part and nobody else's. While one commit
 //! is being flushed the next batch gathers, so a busy store pays for far fewer flushes than
 //! commits.
+//!
+//! Renewals of leases go first: the thread ends its batch after the job at hand and commits them
+//! before anything else that waits.
 
-use std::sync::Mutex;
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,25 +27,79 @@ const GROUP_LIMIT: usize = 256;
 type Job = Box<dyn FnOnce(Result<&Connection, StoreError>) -> Answer + Send>;
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
+/// Jobs that go before all others.
+#[derive(Clone, Default)]
+struct First(Arc<Mutex<VecDeque<Job>>>);
+
+impl First {
+    fn push(&self, job: Job) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(job);
+    }
+
+    fn take(&self) -> Vec<Job> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+impl std::fmt::Debug for First {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("First").finish_non_exhaustive()
+    }
+}
+
+/// What the thread is woken by.
+enum Wake {
+    Job(Job),
+    /// Something is to go first.
+    First,
+}
+
 #[derive(Debug)]
 pub(super) struct Writer {
-    jobs: Mutex<Option<Sender<Job>>>,
+    jobs: Mutex<Option<Sender<Wake>>>,
+    first: First,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
     pub(super) fn start(connection: Connection) -> Result<Self, StoreError> {
         let (jobs, waiting) = channel();
+        let first = First::default();
+        let before = first.clone();
         let thread = std::thread::Builder::new()
             .name("stile-sqlite-writer".into())
-            .spawn(move || run(&connection, &waiting))
+            .spawn(move || run(&connection, &waiting, &before))
             .map_err(|e| StoreError::Unavailable(format!("cannot start the writer thread: {e}")))?;
-        Ok(Self { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
+        Ok(Self { jobs: Mutex::new(Some(jobs)), first, thread: Mutex::new(Some(thread)) })
     }
 
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.send(work, Wake::Job).await
+    }
+
+    /// Before all that waits.
+    pub(super) async fn write_first<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.send(work, |job| {
+            self.first.push(job);
+            Wake::First
+        })
+        .await
+    }
+
+    async fn send<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        wake: impl FnOnce(Job) -> Wake,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
@@ -54,7 +112,7 @@ impl Writer {
         let closed = || StoreError::Unavailable("the store is closed".into());
         {
             let jobs = self.jobs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            jobs.as_ref().ok_or_else(closed)?.send(job).map_err(|_| closed())?;
+            jobs.as_ref().ok_or_else(closed)?.send(wake(job)).map_err(|_| closed())?;
         }
         answer.await.map_err(|_| StoreError::CommitUnknown("the writer thread ended".into()))?
     }
@@ -69,11 +127,30 @@ impl Writer {
     }
 }
 
-fn run(connection: &Connection, waiting: &Receiver<Job>) {
-    while let Ok(first) = waiting.recv() {
-        let mut group = vec![first];
-        group.extend(waiting.try_iter().take(GROUP_LIMIT - 1));
-        commit(connection, group);
+fn run(connection: &Connection, waiting: &Receiver<Wake>, first: &First) {
+    // What was taken from the queue and had to step back.
+    let mut put_off: VecDeque<Job> = VecDeque::new();
+    loop {
+        if put_off.is_empty() && first.is_empty() {
+            match waiting.recv() {
+                Ok(Wake::Job(job)) => put_off.push_back(job),
+                Ok(Wake::First) => {}
+                Err(_) => break,
+            }
+        }
+        let ahead = first.take();
+        if !ahead.is_empty() {
+            commit(connection, &mut ahead.into(), || false);
+        }
+        let room = GROUP_LIMIT.saturating_sub(put_off.len());
+        let more = waiting.try_iter().take(room).filter_map(|wake| match wake {
+            Wake::Job(job) => Some(job),
+            Wake::First => None,
+        });
+        put_off.extend(more);
+        if !put_off.is_empty() {
+            commit(connection, &mut put_off, || !first.is_empty());
+        }
     }
     // Only if nobody is in the way: to wait, it would hold the write lock, and whoever opens the
     // file next would be kept out for as long.
@@ -85,15 +162,20 @@ fn run(connection: &Connection, waiting: &Receiver<Job>) {
     }
 }
 
-fn commit(connection: &Connection, group: Vec<Job>) {
+/// Commits jobs from the front of the group, all of them unless it is told to stop after the one
+/// at hand.
+fn commit(connection: &Connection, group: &mut VecDeque<Job>, stop: impl Fn() -> bool) {
     let begun = connection.execute_batch("BEGIN IMMEDIATE").map_err(|e| e.to_string());
-    let answers: Vec<Answer> = group
-        .into_iter()
-        .map(|job| match &begun {
+    let mut answers: Vec<Answer> = Vec::with_capacity(group.len());
+    while let Some(job) = group.pop_front() {
+        answers.push(match &begun {
             Ok(()) => job(Ok(connection)),
             Err(why) => job(Err(StoreError::Unavailable(why.clone()))),
-        })
-        .collect();
+        });
+        if stop() {
+            break;
+        }
+    }
     let committed = match begun {
         // Every job has its error already.
         Err(_) => Ok(()),
@@ -135,5 +217,49 @@ impl From<rusqlite::Error> for StoreError {
             ) => Self::Unavailable(text),
             _ => Self::Internal(text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn hole_36_what_goes_first_waits_for_the_job_at_hand_alone() {
+        let writer = Arc::new(Writer::start(Connection::open_in_memory().unwrap()).unwrap());
+        let order: Arc<Mutex<Vec<&str>>> = Arc::default();
+        let noted = |what: &'static str| {
+            let order = Arc::clone(&order);
+            move |_: &Connection| {
+                order.lock().unwrap().push(what);
+                Ok::<(), StoreError>(())
+            }
+        };
+        let (began, at_work) = oneshot::channel();
+        let (go_on, wait) = sync_channel::<()>(0);
+        let first = noted("at hand");
+        let at_hand = writer.write(move |connection| {
+            let _ = began.send(());
+            let _ = wait.recv();
+            first(connection)
+        });
+        let others = async {
+            at_work.await.unwrap();
+            let waiting =
+                futures::future::join_all((0..20).map(|_| writer.write(noted("waiting"))));
+            let renewal = async {
+                let renewal = writer.write_first(noted("renewal"));
+                // Both are in their queues before the writer goes on.
+                let release = async { go_on.send(()).unwrap() };
+                futures::join!(renewal, release).0.unwrap();
+            };
+            futures::join!(waiting, renewal);
+        };
+        futures::join!(async { at_hand.await.unwrap() }, others);
+        let order = order.lock().unwrap();
+        assert_eq!(order[..2], ["at hand", "renewal"]);
+        assert_eq!(order.len(), 22);
     }
 }

@@ -65,6 +65,7 @@ pub(crate) fn created(answer: Acceptance) -> Tx {
     match answer {
         Acceptance::New(tx) => tx,
         Acceptance::Existing(tx) => panic!("was there already: {tx:?}"),
+        Acceptance::Elsewhere(elsewhere) => panic!("not Stile's: {elsewhere:?}"),
     }
 }
 
@@ -174,7 +175,7 @@ pub(crate) async fn kinds(store: &dyn Store, tx: TxId) -> Vec<EventKind> {
 pub(crate) fn of_txs(events: Vec<StreamEvent>) -> Vec<TxEvent> {
     let of_txs = events.into_iter().filter_map(|event| match event {
         StreamEvent::Tx(event) => Some(event),
-        StreamEvent::Lane(_) => None,
+        StreamEvent::Lane(_) | StreamEvent::HistoryChanged(_) => None,
     });
     of_txs.collect()
 }

@@ -17,8 +17,10 @@
 //! | `constraints` | what the database itself refuses, whoever asks |
 //! | `accept` | acceptance of transactions and its idempotency |
 //! | `bind_txs` | transactions that get their nonces |
+//! | `estimates` | transactions that wait for an estimate of their gas |
 //! | `record` | what happens to them |
 //! | `tx_reads` | reads of transactions |
+//! | `in_flight` | what is in flight on many lanes, page by page |
 //! | `stream` | the stream of events |
 //! | `retention` | removing what is over |
 //! | `replacements` | attempts and transactions that take each other's place |
@@ -70,9 +72,11 @@ mod api_keys;
 mod bind;
 mod bind_txs;
 mod constraints;
+mod estimates;
 mod hand_over;
 mod headers;
 mod import;
+mod in_flight;
 mod keys;
 mod lane_events;
 mod lease;
@@ -86,6 +90,7 @@ mod pause;
 mod reads;
 mod record;
 mod replacements;
+mod restored;
 mod retention;
 mod rollout;
 mod schema;

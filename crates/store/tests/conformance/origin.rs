@@ -2,7 +2,7 @@
 //! chain, and then past all that can have been given out.
 
 use serde_json::json;
-use stile_domain::{HeldExpiry, HoldStatus, Lane, LaneEventKind, Remembered, Step};
+use stile_domain::{Failover, HeldExpiry, HoldStatus, Lane, LaneEventKind, Remembered, Step};
 use stile_store::{NewLaneEvent, OpenOptions, Realign, Realigned, Refusal, Renewal, Store, open};
 
 use crate::common::{
@@ -23,7 +23,8 @@ on_both_stores!(
     arriving_from_elsewhere_stops_every_lane,
 );
 
-const NOTHING: Remembered = Remembered { used: None, given_out: 0, token: 0 };
+const NOTHING: Remembered =
+    Remembered { used: None, given_out: 0, token: 0, failover: Failover::Ask, memory: None };
 
 /// As a failover to a standby, or a backup, leaves it: with the mark of a history that is lost.
 async fn lose_history(bench: &Bench) {
@@ -81,12 +82,12 @@ async fn a_lane_is_realigned_past_everything_that_can_have_been_given_out(bench:
         (1, NOTHING, 4),
         (2, Remembered { used: Some(9), ..NOTHING }, 9),
         (3, Remembered { used: Some(1), ..NOTHING }, 4),
-        (4, Remembered { used: Some(9), given_out: 12, token: 0 }, 12),
+        (4, Remembered { used: Some(9), given_out: 12, ..NOTHING }, 12),
     ] {
         let claim = claim_at(store, &a, lane(number), 3).await;
         hold_at(store, claim, 3, LEASE).await;
         lose_history(&bench).await;
-        let realigned = realign(store, &claim, remembered).await.expect("realigned");
+        let realigned = realign(store, &claim, remembered.clone()).await.expect("realigned");
         assert_eq!((realigned.from, realigned.to), (Some(4), cursor), "{remembered:?}");
         assert!(realigned.token.get() > claim.token().get() + 1000, "{realigned:?}");
         let shown = view(store, lane(number)).await;

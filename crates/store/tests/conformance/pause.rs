@@ -1,8 +1,8 @@
 //! Pause and resume.
 
 use serde_json::json;
-use stile_domain::HeldExpiry;
-use stile_store::{Refusal, Renewal, Resumed, StoreError, Takeover};
+use stile_domain::{HeldExpiry, LaneEventKind};
+use stile_store::{NewLaneEvent, Refusal, Renewal, Resumed, StoreError, Takeover};
 
 use crate::common::{
     A_NODE, Bench, LEASE, RUN_OUT, bind, claim_at, fresh, held, hold_at, lane, mark, node, pause,
@@ -17,6 +17,8 @@ on_both_stores!(
     a_paused_lane_stays_paused_when_it_changes_hands,
     only_known_lanes_are_paused,
     a_pause_says_why,
+    hole_32_only_the_holder_pauses_by_itself,
+    a_holders_pause_is_told_with_what_was_found,
 );
 
 async fn a_pause_is_kept_with_its_reason_until_the_resume(bench: Bench) {
@@ -108,4 +110,56 @@ async fn a_pause_says_why(bench: Bench) {
     assert!(matches!(refused, Err(StoreError::Constraint(_))), "{refused:?}");
     let lane = view(&*bench.store, lane(1)).await;
     assert_eq!((lane.paused, lane.owner.token), (None, claim.token()));
+}
+
+fn outside_use() -> NewLaneEvent {
+    NewLaneEvent { kind: LaneEventKind::OutsideUse, data: json!({ "nonce": 7 }) }
+}
+
+/// A node that slept while another one took the lane, or while a person paused or resumed it.
+async fn hole_32_only_the_holder_pauses_by_itself(bench: Bench) {
+    let (store, a, b) = (&*bench.store, node("a"), node("b"));
+    let slept = claim_at(store, &a, lane(1), 0).await;
+    store.renew(&[slept], RUN_OUT).await.unwrap();
+    held(store, &b, lane(1), LEASE).await;
+    let before = bench.raw().await.dump().await;
+    let refused = store.pause_as_holder(&slept, &outside_use(), "outside use", LEASE).await;
+    let Err(Refusal::Fenced(owner)) = refused.unwrap() else { panic!("not fenced") };
+    assert_eq!(owner.incarnation, b.incarnation);
+    assert_eq!(bench.raw().await.dump().await, before, "nothing was written");
+
+    pause(store, lane(1), "by hand").await;
+    let knew_the_pause = held(store, &b, lane(1), LEASE).await.claim;
+    resume(store, lane(1)).await;
+    let refused =
+        store.pause_as_holder(&knew_the_pause, &outside_use(), "outside use", LEASE).await;
+    assert!(matches!(refused.unwrap(), Err(Refusal::Fenced(_))));
+    assert_eq!(view(store, lane(1)).await.paused, None, "what a person resumed stays so");
+}
+
+async fn a_holders_pause_is_told_with_what_was_found(bench: Bench) {
+    let (store, a) = (&*bench.store, node("a"));
+    let claim = claim_at(store, &a, lane(1), 0).await;
+    store.pause_as_holder(&claim, &outside_use(), "outside use", LEASE).await.unwrap().unwrap();
+    let paused = view(store, lane(1)).await;
+    assert_eq!(paused.paused.as_deref(), Some("outside use"));
+    assert!(paused.owner.token > claim.token(), "plans in memory die");
+    let mut told = store.lane_history(lane(1), None, 2).await.unwrap();
+    told.reverse();
+    let kinds: Vec<_> = told.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [LaneEventKind::OutsideUse, LaneEventKind::Paused]);
+    for event in &told {
+        assert_eq!((&event.node, event.fencing_token), (&a.node, Some(claim.token())));
+        assert_eq!(event.data["nonce"], 7);
+    }
+    assert_eq!(told[1].data["reason"], "outside use");
+
+    // Paused already: what was found is told, and the first reason stays.
+    let again = held(store, &a, lane(1), LEASE).await.claim;
+    store.pause_as_holder(&again, &outside_use(), "another", LEASE).await.unwrap().unwrap();
+    let still = view(store, lane(1)).await;
+    assert_eq!(still.paused.as_deref(), Some("outside use"));
+    assert_eq!(still.owner.token, again.token());
+    let last = store.lane_history(lane(1), None, 1).await.unwrap().remove(0);
+    assert_eq!(last.kind, LaneEventKind::OutsideUse);
 }

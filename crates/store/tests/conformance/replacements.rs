@@ -11,7 +11,7 @@ use stile_store::{
 use crate::common::{
     A_NODE, Bench, LEASE, WINDOW, accept, accept_one, attempt, bind_new, bind_txs, bound, change,
     claim_at, created, header, kinds, lane, lose, named, new_tx, node, read_tx, receipt, record,
-    record_one, rival, steps, tx_id, view,
+    record_one, rival, steps, tx_id, view, waiting_binding,
 };
 
 on_both_stores!(
@@ -27,6 +27,9 @@ on_both_stores!(
     a_successor_is_accepted_in_the_same_commit,
     a_successor_whose_request_id_is_taken_is_an_error,
     a_lost_transaction_has_one_successor_at_most,
+    hole_27_what_has_a_successor_is_not_opened_again,
+    hole_27_no_statement_opens_what_has_a_successor,
+    what_has_a_successor_that_was_withdrawn_is_opened_again,
     a_repeated_acceptance_in_the_place_of_another_is_the_first,
     attempts_lead_to_their_transactions,
     transactions_are_read_with_their_attempts_in_any_state,
@@ -67,9 +70,15 @@ async fn a_new_attempt_is_numbered_and_the_transaction_goes_by_it(bench: Bench) 
     assert_eq!(attempts[0].kind, AttemptKind::Send);
     let open = store.open_txs(&[lane(1)]).await.unwrap().remove(0);
     assert_eq!(open.attempts.iter().map(|it| it.hash).collect::<Vec<_>>(), hashes);
-    let read: Vec<_> = open.attempts.iter().map(|it| (it.kind, &it.raw)).collect();
-    let written: Vec<_> = attempts.iter().map(|it| (it.kind, &it.raw)).collect();
-    assert_eq!(read, written);
+    let read: Vec<_> = open.attempts.iter().map(|it| it.kind).collect();
+    assert_eq!(read, attempts.iter().map(|it| it.kind).collect::<Vec<_>>());
+    // Only the newest is ever sent.
+    let (newest, older) = open.attempts.split_last().unwrap();
+    assert_eq!(newest.raw, attempts[3].raw);
+    assert!(older.iter().all(|it| it.raw.is_empty()));
+    let [all] = &store.with_attempts(&[tx.id]).await.unwrap()[..] else { panic!("it is there") };
+    let read: Vec<_> = all.attempts.iter().map(|it| (it.kind, &it.raw)).collect();
+    assert_eq!(read, attempts.iter().map(|it| (it.kind, &it.raw)).collect::<Vec<_>>());
     let told = [EventKind::Bumped, EventKind::CancelRequested, EventKind::GivenUp];
     assert_eq!(kinds(store, tx.id).await[2..], told);
 }
@@ -271,12 +280,11 @@ async fn a_lost_transaction_has_one_successor_at_most(bench: Bench) {
     let claim = claim_at(store, &node("a"), lane(1), 0).await;
     let tx = bound(store, claim, 0).await;
     let lost = record_one(store, claim, lost_to(&tx, new_tx(lane(1)))).await;
-    let mut reopened = change(&lost, Step::Unmined);
-    reopened.rival = Set::Clear;
-    let reopened = record_one(store, claim, reopened).await;
-    assert_eq!(reopened.replaced_by, lost.replaced_by, "what was made in its place stays");
-    let again = record(store, claim, vec![lost_to(&reopened, new_tx(lane(1)))]).await;
+    let mut again = stile_store::TxChange::new(lost.id, lost.events, lost.standing);
+    again.successor = Some(Box::new(new_tx(lane(1))));
+    let again = record(store, claim, vec![again]).await;
     assert!(matches!(again, Err(Refusal::Inconsistent(_))), "{again:?}");
+    assert_eq!(read_tx(store, tx.id).await, lost, "what was made in its place stays");
     let second = NewTx { replaces: Some(tx.id), ..new_tx(lane(1)) };
     let refused = store.accept(&A_NODE, std::slice::from_ref(&second)).await;
     assert!(matches!(refused, Err(StoreError::Constraint(_))), "{refused:?}");
@@ -340,4 +348,66 @@ async fn transactions_are_read_with_their_attempts_in_any_state(bench: Bench) {
     store.save_headers(&update).await.unwrap();
     let forked = store.with_attempts(&ids).await.unwrap();
     assert_eq!(forked.iter().map(|open| open.forked).collect::<Vec<_>>(), [false, false, true]);
+}
+
+/// A reorganisation has taken the outsider's transaction back, or the chain was reset.
+fn reopened(lost: &Tx) -> stile_store::TxChange {
+    let mut change = change(lost, Step::Unmined);
+    change.rival = Set::Clear;
+    change
+}
+
+async fn hole_27_what_has_a_successor_is_not_opened_again(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    let (tx, other) = (bound(store, claim, 0).await, bound(store, claim, 1).await);
+    let lost = record_one(store, claim, lost_to(&tx, new_tx(lane(1)))).await;
+    let made = read_tx(store, lost.replaced_by.unwrap()).await;
+    let mut mined = change(&lost, MINED);
+    mined.receipt = Set::To(receipt(&tx, 30));
+    for (state, nonce) in [("CREATED", 2), ("ALLOCATED", 2)] {
+        for reopening in [reopened(&lost), mined.clone()] {
+            let changes = vec![reopening, change(&other, Step::WentStale)];
+            let recorded = record(store, claim, changes).await.unwrap();
+            assert_eq!(recorded[0], Recorded::Lost, "while the other one is {state}");
+        }
+        assert_eq!(read_tx(store, tx.id).await, lost, "while the other one is {state}");
+        if state == "CREATED" {
+            bind_txs(store, waiting_binding(claim, nonce, [&made])).await.unwrap();
+        }
+    }
+    // It is told still what became of it, as long as it stays closed.
+    let mut told = stile_store::TxChange::new(lost.id, lost.events, lost.standing);
+    told.error = Set::To("another word".into());
+    assert_eq!(record_one(store, claim, told).await.error.as_deref(), Some("another word"));
+}
+
+async fn hole_27_no_statement_opens_what_has_a_successor(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    let tx = bound(store, claim, 0).await;
+    record_one(store, claim, lost_to(&tx, new_tx(lane(1)))).await;
+    let raw = bench.raw().await;
+    for state in ["SUBMITTED", "ALLOCATED"] {
+        let of = raw.uuid(tx.id.0);
+        let sql =
+            format!("UPDATE tx SET state = '{state}', events = events + 1 WHERE tx_id = {of}");
+        let refused = raw.attempt(&sql).await.unwrap_err();
+        assert!(refused.contains("it has a successor and is never sent again"), "{refused}");
+    }
+}
+
+async fn what_has_a_successor_that_was_withdrawn_is_opened_again(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    let tx = bound(store, claim, 0).await;
+    let lost = record_one(store, claim, lost_to(&tx, new_tx(lane(1)))).await;
+    let made = lost.replaced_by.unwrap();
+    let withdrawn = store.withdraw(&A_NODE, made).await.unwrap();
+    assert!(matches!(withdrawn, stile_store::Withdrawal::Done(_)), "{withdrawn:?}");
+    let open = record_one(store, claim, reopened(&lost)).await;
+    assert_eq!((open.standing.state, open.replaced_by), (TxState::Submitted, Some(made)));
+    let made = read_tx(store, made).await;
+    let bound = bind_txs(store, waiting_binding(claim, 1, [&made])).await;
+    assert_eq!(bound, Err(Refusal::RowLost), "the other one is never sent");
 }

@@ -1,11 +1,11 @@
 //! Which lanes are Stile's.
 
 use stile_domain::{ChainId, Elsewhere, LaneEventKind, LaneOwner, Percent, Rollout};
-use stile_store::{OwnerChange, Refusal, Renewal, Store};
+use stile_store::{Acceptance, OwnerChange, Refusal, Renewal, Store};
 
 use crate::common::{
-    A_NODE, Bench, HOLD, LEASE, accept_one, bind, bind_txs, claim_at, fresh, give_back, held, lane,
-    lanes, new_tx, node, reissue, view, wait_until_blocked, waiting_binding,
+    A_NODE, Bench, HOLD, LEASE, accept, accept_one, bind, bind_txs, claim_at, fresh, give_back,
+    held, lane, lanes, named, new_tx, node, reissue, view, wait_until_blocked, waiting_binding,
 };
 
 on_both_stores!(
@@ -17,6 +17,7 @@ on_both_stores!(
     a_lane_is_put_on_the_list_only_from_where_it_stands,
     a_lane_that_stile_has_begun_with_is_not_v1s_just_like_that,
     a_change_is_in_the_lanes_history,
+    hole_33_nothing_is_accepted_for_a_lane_that_is_not_stiles,
 );
 
 fn chain() -> ChainId {
@@ -166,4 +167,27 @@ async fn a_lane_is_not_born_under_a_rule_that_is_being_replaced() {
     wait_until_blocked(&observer, 1).await;
     other.execute("COMMIT").await;
     assert_eq!(born.await.unwrap().elsewhere, Some(Elsewhere::Share));
+}
+
+/// By the commit itself, whatever the node that asks has heard.
+async fn hole_33_nothing_is_accepted_for_a_lane_that_is_not_stiles(bench: Bench) {
+    let store = &*bench.store;
+    let before = accept_one(store, named(lane(1), "before")).await;
+    // Lane 2 has no row: nobody ever held it.
+    for number in [1, 2] {
+        set_owner(store, number, &[None], LaneOwner::Stopped).await;
+    }
+    let asked = [named(lane(1), "before"), new_tx(lane(1)), named(lane(2), "new"), new_tx(lane(3))];
+    let dump = bench.raw().await.dump().await;
+    let answers = accept(store, &asked[..3]).await;
+    let stopped = Acceptance::Elsewhere(Elsewhere::Stopped);
+    assert_eq!(answers, [Acceptance::Existing(before), stopped.clone(), stopped.clone()]);
+    assert_eq!(bench.raw().await.dump().await, dump, "nothing was written");
+    let answers = accept(store, &asked).await;
+    assert!(matches!(answers[3], Acceptance::New(_)), "it harms no other lane: {answers:?}");
+    set_owner(store, 2, &[Some(LaneOwner::Stopped)], LaneOwner::Stile).await;
+    assert!(matches!(accept(store, &asked[2..3]).await[..], [Acceptance::New(_)]));
+    set_share(store, Some(0)).await;
+    let shared = accept(store, &[new_tx(lane(4))]).await;
+    assert_eq!(shared, [Acceptance::Elsewhere(Elsewhere::Share)]);
 }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use stile_domain::{LaneEventKind, Step, TxId};
-use stile_store::{NewLaneEvent, Store, StreamEvent, StreamPosition, TxEvent};
+use stile_store::{
+    HistoryChange, NewLaneEvent, OpenOptions, Store, StreamEvent, StreamPosition, TxEvent, open,
+};
 use testkit::eventually;
 
 use crate::common::{
@@ -20,6 +22,10 @@ on_both_stores!(
     a_reader_from_the_end_sees_what_comes,
     a_place_can_be_written_down,
     a_reader_misses_nothing_of_eight_writers,
+    hole_30_a_reader_from_a_lost_history_is_told_and_misses_nothing,
+    hole_30_a_reader_of_a_copy_that_was_put_back_misses_nothing,
+    hole_30_a_place_that_was_never_reached_is_not_waited_for,
+    a_place_from_before_histories_had_names_is_read,
 );
 
 /// Reads on from a place until so many entries are there. (On PostgreSQL an entry is to be seen
@@ -93,7 +99,10 @@ async fn a_place_can_be_written_down(bench: Bench) {
     let events = read_on(store, StreamPosition::default(), 2).await;
     let place: StreamPosition = events[0].position.to_string().parse().unwrap();
     assert_eq!(of_txs(store.events_after(place, 10).await.unwrap()), events[1..]);
-    for nonsense in ["", "1", "1-", "-1-2", "a-b", "1-2-3", "99999999999999999999-1"] {
+    let nonsense = ["", "1", "1-", "-1-2", "a-b", "1-2-3", "99999999999999999999-1"];
+    let names = ["1-2-", "1-2-0000000000000000", "1-2-ffffffffffffffff", "1-2-+000000000000001"];
+    let more = ["1-2-0000000000000001-", "1-2-000000000000001g", "1-2-00000000000000001"];
+    for nonsense in nonsense.into_iter().chain(names).chain(more) {
         assert!(nonsense.parse::<StreamPosition>().is_err(), "{nonsense}");
     }
 }
@@ -170,4 +179,141 @@ async fn an_entry_that_is_committed_late_is_not_passed_by() {
     late.execute("COMMIT").await;
     let told: Vec<_> = read_on(store, end, 2).await.iter().map(|it| (it.tx, it.seq)).collect();
     assert_eq!(told, [(first.id, 2), (early.id, 1)]);
+}
+
+/// The parts of a place: transaction, entry, history.
+fn parts(position: StreamPosition) -> (i64, i64, String) {
+    let text = position.to_string();
+    let mut parts = text.splitn(3, '-');
+    let mut number = || parts.next().unwrap().parse().unwrap();
+    (number(), number(), parts.next().expect("the name of a history").to_owned())
+}
+
+/// A place so far ahead that only a history which is lost can have come to it.
+fn ahead(position: StreamPosition) -> StreamPosition {
+    let (transaction, entry, history) = parts(position);
+    let ahead = if transaction > 0 { transaction + 1_000_000 } else { 0 };
+    format!("{ahead}-{}-{history}", entry + 1_000_000).parse().unwrap()
+}
+
+async fn told(store: &dyn Store, position: StreamPosition) -> HistoryChange {
+    let events = store.events_after(position, 10).await.unwrap();
+    let [StreamEvent::HistoryChanged(change)] = &events[..] else { panic!("{events:?}") };
+    change.clone()
+}
+
+/// A standby takes over that has everything up to a place: another timeline. On SQLite, a copy is put back
+/// that has everything up to now.
+async fn begin_another_history(bench: &Bench, reached: StreamPosition) {
+    if bench.database.is_postgres() {
+        let (reached, _, _) = parts(reached);
+        let sql = format!("UPDATE stream_history SET timeline = '000000FF', reached = {reached}");
+        bench.raw().await.execute(&sql).await;
+    } else {
+        put_back(bench).await;
+    }
+}
+
+/// The tables are served from another place than before.
+async fn put_back(bench: &Bench) {
+    let served = open(OpenOptions { serve: true, ..bench.database.options() }).unwrap();
+    served.arrive().await.unwrap();
+    served.close().await;
+    drop(served);
+    bench.raw().await.execute("UPDATE origin SET place = 'elsewhere'").await;
+    let served = open(OpenOptions { serve: true, ..bench.database.options() }).unwrap();
+    served.arrive().await.unwrap();
+    served.close().await;
+}
+
+async fn hole_30_a_reader_from_a_lost_history_is_told_and_misses_nothing(bench: Bench) {
+    let store = &*bench.store;
+    for _ in 0..3 {
+        accept_one(store, new_tx(lane(1))).await;
+    }
+    let before = read_on(store, StreamPosition::default(), 3).await;
+    let last = before[2].position;
+    begin_another_history(&bench, last).await;
+    let after = accept_one(store, new_tx(lane(1))).await;
+
+    // One that read on in the history that is lost, and one that came by before the two parted.
+    for (place, seen) in [(ahead(last), 3), (last, 3), (before[0].position, 1)] {
+        let change = told(store, place).await;
+        assert_eq!(change.from.as_ref().map(|from| from.id.to_string()), Some(parts(place).2));
+        assert_ne!(change.to.id, change.from.unwrap().id);
+        assert_eq!(parts(change.position).2, change.to.id.to_string());
+        let read = read_on_to(store, change.position, after.id).await;
+        let unseen: Vec<_> = before[seen..].iter().map(|event| event.tx).collect();
+        assert!(unseen.iter().all(|tx| read.contains(tx)), "{place}: {read:?}");
+    }
+    // And only then.
+    let end = store.stream_end().await.unwrap();
+    assert_eq!(store.events_after(end, 10).await.unwrap(), []);
+    let all = store.events_after(StreamPosition::default(), 100).await.unwrap();
+    assert_eq!(of_txs(all).len(), 4, "whoever begins at the beginning comes from no history");
+}
+
+/// Reads on from a place up to an entry of this transaction, and answers with all that came.
+async fn read_on_to(store: &dyn Store, mut from: StreamPosition, to: TxId) -> Vec<TxId> {
+    let mut read = Vec::new();
+    eventually("the entry", async || {
+        let events = store.events_after(from, 1000).await.unwrap();
+        from = events.last().map_or(from, StreamEvent::position);
+        read.extend(of_txs(events).into_iter().map(|event| event.tx));
+        read.contains(&to).then_some(())
+    })
+    .await;
+    read
+}
+
+/// Loaded from a dump, where transactions are counted by another server, or an older file.
+async fn hole_30_a_reader_of_a_copy_that_was_put_back_misses_nothing(bench: Bench) {
+    let store = &*bench.store;
+    accept_one(store, new_tx(lane(1))).await;
+    let before = read_on(store, StreamPosition::default(), 1).await[0].position;
+    put_back(&bench).await;
+    let after = accept_one(store, new_tx(lane(1))).await;
+    let change = told(store, ahead(before)).await;
+    read_on_to(store, change.position, after.id).await;
+    let again = told(store, before).await;
+    assert_eq!(again.to, change.to, "the history has one name");
+    // A history of which nothing is on record: all of this one is new.
+    let (transaction, entry, _) = parts(before);
+    let strange = format!("{transaction}-{entry}-00000000000000ff").parse().unwrap();
+    let change = told(store, strange).await;
+    assert_eq!(change.from.unwrap().timeline, None);
+    assert_eq!(read_on_to(store, change.position, after.id).await.len(), 2, "from the beginning");
+}
+
+/// The database went back and nobody noticed: the place says so.
+async fn hole_30_a_place_that_was_never_reached_is_not_waited_for(bench: Bench) {
+    let store = &*bench.store;
+    let tx = accept_one(store, new_tx(lane(1))).await;
+    let place = read_on(store, StreamPosition::default(), 1).await[0].position;
+    let change = told(store, ahead(place)).await;
+    assert_eq!(read_on_to(store, change.position, tx.id).await, [tx.id]);
+}
+
+async fn a_place_from_before_histories_had_names_is_read(bench: Bench) {
+    let store = &*bench.store;
+    let end = store.stream_end().await.unwrap();
+    let tx = accept_one(store, new_tx(lane(1))).await;
+    let (transaction, entry, _) = parts(end);
+    let old: StreamPosition = format!("{transaction}-{entry}").parse().unwrap();
+    assert_eq!(read_on(store, old, 1).await[0].tx, tx.id, "as ever, while nothing has changed");
+    // Further than the history had come when it was named: it is of another one.
+    let (transaction, entry, _) = parts(ahead(end));
+    let old = format!("{transaction}-{entry}").parse().unwrap();
+    let change = told(store, old).await;
+    assert_eq!(change.from, None);
+    read_on_to(store, change.position, tx.id).await;
+    begin_another_history(&bench, end).await;
+    let (transaction, entry, _) = parts(end);
+    let old = format!("{transaction}-{entry}").parse().unwrap();
+    let moved = match transaction + entry {
+        // The beginning of everything.
+        0 => StreamPosition::default(),
+        _ => told(store, old).await.position,
+    };
+    read_on_to(store, moved, tx.id).await;
 }

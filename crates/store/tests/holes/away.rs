@@ -50,7 +50,7 @@ fn reads(store: &dyn Store) -> Vec<Call<'_>> {
         call!("attempts", store.attempts(TX)),
         call!("lanes_with_waiting", store.lanes_with_waiting(&[lane(1)])),
         call!("waiting", store.waiting(lane(1), 1)),
-        call!("open_txs", store.open_txs(&[lane(1)])),
+        call!("in_flight_page", store.open_txs(&[lane(1)])),
         call!("done_above", store.done_above(lane(1).chain, &[lane(1)], 0)),
         call!("events_after", store.events_after(StreamPosition::default(), 1)),
         call!("stream_end", store.stream_end()),

@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::json;
-use stile_domain::{HeldExpiry, HoldId, Lane, LaneEventKind, Step, TxId, TxState};
+use stile_domain::{
+    Elsewhere, HeldExpiry, HoldId, Lane, LaneEventKind, LaneOwner, Step, TxId, TxState,
+};
 use stile_store::{
-    Acquisition, Claim, NewLaneEvent, NewTx, Realign, Refusal, Resumed, Store, Withdrawal,
+    Acceptance, Acquisition, Claim, NewLaneEvent, NewTx, Realign, Refusal, Resumed, Store,
+    Withdrawal,
 };
 
 use crate::common::{
@@ -142,6 +145,113 @@ async fn hole_05_owning_up_that_waits_for_a_takeover_is_fenced() {
         Box::pin(async move { store.own_up(&claim, &[1], "a gap", LEASE).await.unwrap().err() })
     })
     .await;
+}
+
+#[tokio::test]
+async fn hole_32_a_pause_that_waits_for_a_takeover_is_fenced() {
+    write_into_a_takeover(|store, claim| {
+        Box::pin(async move {
+            let found = NewLaneEvent { kind: LaneEventKind::OutsideUse, data: json!({}) };
+            store.pause_as_holder(&claim, &found, "outside use", LEASE).await.unwrap().err()
+        })
+    })
+    .await;
+}
+
+/// What a change of owner writes, up to its commit.
+async fn stop_lane(raw: &Raw, lane: Lane) {
+    let signer = raw.bytes(lane.signer.as_slice());
+    raw.execute("UPDATE rollout_version SET version = version + 1").await;
+    let now = raw.now();
+    let row = format!("({}, {signer}, 'stopped', {now})", lane.chain);
+    raw.execute(&format!("INSERT INTO rollout_lane VALUES {row}")).await;
+}
+
+/// An acceptance that has begun while a lane changes hands waits for that, and sees it.
+#[tokio::test]
+async fn hole_33_an_acceptance_that_waits_for_a_change_of_owner_sees_it() {
+    let bench = Bench::postgres().await;
+    claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    let (exporter, observer) = (bench.raw().await, bench.raw().await);
+    exporter.execute("BEGIN").await;
+    stop_lane(&exporter, lane(1)).await;
+    let store = Arc::clone(&bench.store);
+    let accepted =
+        tokio::spawn(async move { store.accept(&A_NODE, &[new_tx(lane(1))]).await.unwrap() });
+    wait_until_blocked(&observer, 1).await;
+    exporter.execute("COMMIT").await;
+    assert_eq!(accepted.await.unwrap(), [Acceptance::Elsewhere(Elsewhere::Stopped)]);
+    assert_eq!(observer.value("SELECT count(*) FROM tx").await, "0");
+}
+
+/// The other way round: whoever stops a lane waits for the acceptances that have begun, and so sees all
+/// of them afterwards.
+#[tokio::test]
+async fn hole_33_a_change_of_owner_waits_for_acceptances_that_have_begun() {
+    let bench = Bench::postgres().await;
+    claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    let (acceptor, observer) = (bench.raw().await, bench.raw().await);
+    let new = new_tx(lane(1));
+    acceptor.execute("BEGIN").await;
+    let (chain, signer) = (lane(1).chain.get().cast_signed(), lane(1).signer);
+    let elsewhere = acceptor
+        .client()
+        .query(
+            "SELECT * FROM stile_lanes_elsewhere($1, $2)",
+            &[&[chain].as_slice(), &[signer.as_slice()].as_slice()],
+        )
+        .await
+        .unwrap();
+    assert!(elsewhere.is_empty(), "it is Stile's");
+    let store = Arc::clone(&bench.store);
+    let stopped = tokio::spawn(async move {
+        let from = [None, Some(LaneOwner::Stile)];
+        store.set_owner(&A_NODE, &[lane(1)], &from, LaneOwner::Stopped).await.unwrap();
+        view(&*store, lane(1)).await.queued
+    });
+    wait_until_blocked(&observer, 1).await;
+    let now = acceptor.now();
+    acceptor
+        .execute(&format!(
+            "INSERT INTO tx (tx_id, tenant, chain_id, signer, request_hash, payload, finality, state,
+                             sub_state, events, created_at, updated_at)
+             VALUES ({}, '', {chain}, {}, sha256(''), '{{}}', '1', 'CREATED', 'PENDING', 1, {now}, {now})",
+            acceptor.uuid(new.id.0),
+            acceptor.bytes(signer.as_slice()),
+        ))
+        .await;
+    acceptor.execute("COMMIT").await;
+    assert_eq!(stopped.await.unwrap(), 1, "it is seen by whoever looks after the stop");
+}
+
+/// Acceptances do not wait for each other, nor for the lane's holder.
+#[tokio::test]
+async fn acceptances_of_a_lane_share_what_keeps_its_owner() {
+    let bench = Bench::postgres().await;
+    claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    let (acceptor, holder) = (bench.raw().await, bench.raw().await);
+    acceptor.execute("BEGIN; SELECT * FROM stile_lanes_elsewhere('{1}', '{}')").await;
+    holder.execute("BEGIN; SELECT FROM lane FOR UPDATE").await;
+    accept_one(&*bench.store, new_tx(lane(1))).await;
+    acceptor.execute("COMMIT").await;
+    holder.execute("COMMIT").await;
+}
+
+/// On SQLite whoever writes has the file alone.
+#[tokio::test]
+async fn hole_33_an_acceptance_that_waits_for_a_change_of_owner_sees_it_in_a_file_too() {
+    let bench = Bench::sqlite().await;
+    claim_at(&*bench.store, &node("a"), lane(1), 0).await;
+    let exporter = bench.raw().await;
+    exporter.execute("BEGIN IMMEDIATE").await;
+    let store = Arc::clone(&bench.store);
+    let accepted =
+        tokio::spawn(async move { store.accept(&A_NODE, &[new_tx(lane(1))]).await.unwrap() });
+    tokio::task::yield_now().await;
+    stop_lane(&exporter, lane(1)).await;
+    exporter.execute("COMMIT").await;
+    assert_eq!(accepted.await.unwrap(), [Acceptance::Elsewhere(Elsewhere::Stopped)]);
+    assert_eq!(exporter.value("SELECT count(*) FROM tx").await, "0");
 }
 
 /// The row of a transaction is locked by another session that has withdrawn it; a binding waits,

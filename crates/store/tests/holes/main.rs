@@ -6,12 +6,13 @@
 //! | file | holes |
 //! |---|---|
 //! | `fencing` | 2, 3, 4, 9: writes of a holder that is none any more |
-//! | `interleaving` | 5, 6: writes that wait for a takeover, and takeovers that wait for a write |
+//! | `interleaving` | 5, 6, 32, 33: writes that wait for a takeover, and takeovers that wait for a write |
 //! | `clocks` | 7, 8: long transactions, frozen holders, time zones |
 //! | `durability` | 10, 15: a server that loses commits, and commits whose answer is lost |
 //! | `acquiring` | 11: racing and losing acquires, spellings, absent keys |
 //! | `requests` | 15, 16a, 16b, 16e: request ids, nonces and the order of acceptance |
 //! | `renewal` | 16d: renewal under load |
+//! | `held_up` | 36: renewals while everything else waits, reads that take too long |
 //! | `retention` | removing what is over in the same moment as something else happens to it |
 //! | `away` | a server that is away or silent |
 
@@ -40,6 +41,7 @@ mod away;
 mod clocks;
 mod durability;
 mod fencing;
+mod held_up;
 mod interleaving;
 mod renewal;
 mod requests;

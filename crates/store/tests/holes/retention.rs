@@ -98,6 +98,7 @@ async fn a_repeated_request_finds_the_first_or_makes_a_new_one(bench: Bench) {
                 Acceptance::Existing(tx) if tx.id == first.id => found += 1,
                 // Another of the four was faster.
                 Acceptance::Existing(tx) => assert_ne!(tx.id, first.id),
+                Acceptance::Elsewhere(elsewhere) => panic!("not Stile's: {elsewhere:?}"),
             }
         }
         assert_eq!(removed, 1);

@@ -33,6 +33,16 @@ impl Postgres {
         url
     }
 
+    /// Drops a database, whoever is connected to it, and loads a backup into a new one of the same
+    /// name.
+    pub async fn restore_over(&self, name: &str, backup: &Backup) {
+        self.execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await;
+        self.execute(&format!("CREATE DATABASE {name}")).await;
+        let target = format!("--dbname={}", self.url(name));
+        let file = backup.file.display().to_string();
+        self.run("pg_restore", &["--exit-on-error", &target, &file]).await;
+    }
+
     /// Runs one of the programs that lie beside the server's own: on PATH, Debian has others of the
     /// same names that look for clusters.
     pub(super) async fn run(&self, name: &str, arguments: &[&str]) {

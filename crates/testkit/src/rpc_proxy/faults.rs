@@ -19,6 +19,27 @@ pub(super) struct Failure {
     pub(super) message: String,
 }
 
+/// An HTTP status that is answered to the requests with a method, and when to come back.
+#[derive(Debug, Clone)]
+pub(super) struct Status {
+    pub(super) status: u16,
+    pub(super) retry_after: Option<String>,
+}
+
+/// What an endpoint does with a request instead of passing it on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reaction {
+    /// Answers the call with a JSON-RPC error, and does not pass it on.
+    Error(i64, String),
+    /// Answers the whole request with an HTTP status.
+    Status(u16),
+    /// Never answers the request.
+    Silence,
+}
+
+/// What an endpoint is like: from a call's method and parameters to what it does with it.
+pub(super) type Nature = Arc<dyn Fn(&str, &Value) -> Option<Reaction> + Send + Sync>;
+
 /// What is said to signed bytes, in hexadecimal; `None` to pass them on.
 type Judge = Arc<dyn Fn(&str) -> Option<(i64, String)> + Send + Sync>;
 
@@ -32,6 +53,7 @@ pub(super) struct Rules {
     pub(super) failures: HashMap<String, Failure>,
     pub(super) lost: BTreeSet<String>,
     pub(super) status: Option<u16>,
+    pub(super) statuses: HashMap<String, Status>,
     pub(super) lies: Vec<Lie>,
 }
 
@@ -61,6 +83,7 @@ impl fmt::Debug for Rules {
             .field("failures", &self.failures)
             .field("lost", &self.lost)
             .field("status", &self.status)
+            .field("statuses", &self.statuses)
             .field("lies", &self.lies)
             .finish()
     }
@@ -79,6 +102,7 @@ pub(super) struct Faults {
     rules: Mutex<Rules>,
     held: watch::Sender<BTreeSet<String>>,
     hook: Mutex<Option<Hook>>,
+    nature: Mutex<Option<Nature>>,
 }
 
 impl Default for Faults {
@@ -87,6 +111,7 @@ impl Default for Faults {
             rules: Mutex::default(),
             held: watch::Sender::new(BTreeSet::new()),
             hook: Mutex::default(),
+            nature: Mutex::default(),
         }
     }
 }
@@ -118,6 +143,17 @@ impl Faults {
 
     pub(super) fn hook(&self) -> Option<Hook> {
         self.hook.lock().unwrap().clone()
+    }
+
+    pub(super) fn set_nature(&self, nature: Nature) {
+        *self.nature.lock().unwrap() = Some(nature);
+    }
+
+    /// What the endpoint does with these calls, by what it is like.
+    pub(super) fn reactions(&self, seen: &[Seen]) -> Vec<Option<Reaction>> {
+        let nature = self.nature.lock().unwrap().clone();
+        let react = |seen: &Seen| nature.as_ref()?(&seen.method, &seen.params);
+        seen.iter().map(react).collect()
     }
 
     /// Returns once none of these methods is held.
@@ -159,7 +195,10 @@ impl Faults {
         told.cloned().collect()
     }
 
-    pub(super) fn status(&self) -> Option<u16> {
-        self.rules.lock().unwrap().status
+    /// The status that is all the answer to a request with these methods.
+    pub(super) fn status(&self, methods: &[&str]) -> Option<Status> {
+        let rules = self.rules.lock().unwrap();
+        let for_all = rules.status.map(|status| Status { status, retry_after: None });
+        for_all.or_else(|| methods.iter().find_map(|method| rules.statuses.get(*method)).cloned())
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::Shared;
-use super::faults::Lie;
+use super::faults::{Lie, Reaction, Status};
 use super::log::Seen;
 
 /// Serves until it is dropped.
@@ -36,18 +36,33 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
             hook(hash).await;
         }
     }
+    let reactions = shared.faults.reactions(&seen);
+    for reaction in reactions.iter().flatten() {
+        match reaction {
+            Reaction::Silence => std::future::pending::<()>().await,
+            Reaction::Status(status) => return status_of(*status, "this endpoint is like that"),
+            Reaction::Error(..) => {}
+        }
+    }
     let methods: Vec<&str> = seen.iter().map(|seen| seen.method.as_str()).collect();
     shared.faults.wait_until_released(&methods).await;
     if let Some(delay) = shared.faults.delay(&methods) {
         tokio::time::sleep(delay).await;
     }
-    if let Some(status) = shared.faults.status() {
+    if let Some(Status { status, retry_after }) = shared.faults.status(&methods) {
         let status = StatusCode::from_u16(status).expect("an HTTP status");
-        return (status, "the proxy was told to fail").into_response();
+        let when = retry_after.map(|when| [(header::RETRY_AFTER, when)]);
+        return (status, when, "the proxy was told to fail").into_response();
     }
     let (mut failed, mut passed) = (Vec::new(), Vec::new());
-    for (call, seen) in calls.into_iter().zip(&seen) {
-        match shared.faults.instead(seen) {
+    for ((call, seen), reaction) in calls.into_iter().zip(&seen).zip(reactions) {
+        let instead = match reaction {
+            Some(Reaction::Error(code, message)) => {
+                Some(("error", json!({ "code": code, "message": message })))
+            }
+            _ => shared.faults.instead(seen),
+        };
+        match instead {
             Some((kind, said)) => {
                 failed.push(json!({ "jsonrpc": "2.0", "id": call["id"], kind: said }));
             }
@@ -75,6 +90,10 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
         }
     }
     Json(failed).into_response()
+}
+
+fn status_of(status: u16, why: &'static str) -> Response {
+    (StatusCode::from_u16(status).expect("an HTTP status"), why).into_response()
 }
 
 /// Puts the calls into the log, in one piece.

@@ -5,17 +5,24 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::evidence::{Answer, Ask, Call};
+use crate::evidence::{Answer, Ask, Call, Gas};
 use crate::random::Random;
 use crate::run::chain::SINK;
 use crate::run::diary::now;
+use crate::run::manners::NEVER_ESTIMATED;
 use crate::run::stage::Stage;
 
 /// How long a client waits for an answer. A stopped node gives none.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long it waits where a node may ask one endpoint after the other for what none of them answers.
+const UNTIL_NO_ESTIMATE: Duration = Duration::from_secs(20);
+
 /// What is repeated: these problems pass.
 const PASSING: [&str; 4] = ["not-holder", "fenced", "lane-paused", "queue-full"];
+
+/// More than three blocks of the chain have.
+const TOO_MUCH_GAS: &str = "100000000";
 
 /// One client.
 #[derive(Debug)]
@@ -60,6 +67,9 @@ impl Caller {
         if let Some(key) = key {
             request = request.header("Idempotency-Key", key);
         }
+        if matches!(ask, Ask::Send { gas: Gas::NeverEstimated, .. }) {
+            request = request.timeout(UNTIL_NO_ESTIMATE);
+        }
         let at = now();
         let answer = read(request).await.unwrap_or(Answer::Lost);
         let (ask, ended_at) = (ask.clone(), now());
@@ -98,8 +108,20 @@ async fn read(request: reqwest::RequestBuilder) -> Option<Answer> {
 /// Path, body and idempotency key of a call.
 fn written(ask: &Ask) -> (String, Value, Option<&str>) {
     match ask {
-        Ask::Send { signer, request_id, wei } => {
-            let payload = json!({ "to": SINK, "value": wei.to_string(), "gasLimit": "21000" });
+        Ask::Send { signer, request_id, wei, gas } => {
+            let mut payload = json!({ "to": SINK, "value": wei.to_string() });
+            match gas {
+                Gas::Stated => payload["gasLimit"] = json!("21000"),
+                Gas::Estimated => {}
+                Gas::NeverEstimated => payload["data"] = json!(NEVER_ESTIMATED),
+                Gas::TooMuch => {
+                    payload["gasLimit"] = json!(TOO_MUCH_GAS);
+                    // Stated, so that it is about gas alone: what outsiders pay drives the market up for
+                    // a while, and an offer from then is hard to outbid once it has come down.
+                    payload["maxFeePerGas"] = json!("3000000000");
+                    payload["maxPriorityFeePerGas"] = json!("1500000000");
+                }
+            }
             let body = json!({ "signer": signer, "requestId": request_id, "payload": payload });
             ("/api/v1/tx".to_owned(), body, None)
         }

@@ -2,7 +2,7 @@
 
 use super::caller::Caller;
 use super::holder::{allocate, give_back};
-use crate::evidence::Ask;
+use crate::evidence::{Ask, Gas};
 
 /// How often it is looked whether a gap is closed, half a second apart, before another one is left.
 const LOOKS: usize = 40;
@@ -23,7 +23,7 @@ pub(super) async fn run(mut caller: Caller, lane: usize) {
 async fn leave_one(caller: &mut Caller, signer: &str) -> Option<u64> {
     let (nonce, hold_id) = allocate(caller, signer).await?;
     let (wei, request_id) = (caller.stage.amount(), caller.fresh_name());
-    let ask = Ask::Send { signer: signer.to_owned(), request_id, wei };
+    let ask = Ask::Send { signer: signer.to_owned(), request_id, wei, gas: Gas::Stated };
     // Asked again until it has a nonce, which is above the one in hand, and for long enough to be on
     // the wire; but not for ever, as its lane may have no holder now.
     for _ in 0..20 {

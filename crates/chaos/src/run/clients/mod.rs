@@ -6,10 +6,12 @@
 //! | `sender` | hands over transfers, repeats, cancels and speeds up |
 //! | `holder` | takes bare nonces, signs by itself and says what became of them |
 //! | `gapper` | leaves a gap below a transaction |
+//! | `repeater` | asks again for what a restore has lost |
 
 mod caller;
 mod gapper;
 mod holder;
+mod repeater;
 mod sender;
 
 use std::sync::Arc;
@@ -34,5 +36,8 @@ pub(super) fn start(stage: &Arc<Stage>, options: &Options) -> JoinSet<()> {
     clients.spawn(holder::run(caller(), HOLD_LANE));
     clients.spawn(holder::run(caller(), HOLD_LANE));
     clients.spawn(gapper::run(caller(), QUIET_LANE));
+    if options.restores {
+        clients.spawn(repeater::run(caller()));
+    }
     clients
 }

@@ -5,7 +5,9 @@ use stile_domain::{
 use uuid::Uuid;
 
 use super::*;
-use crate::care::facts::{AttemptFacts, HeadFacts, HoldFacts, HolderFacts, TxFacts};
+use crate::care::facts::{
+    AgreementFacts, AttemptFacts, HeadFacts, HoldFacts, HolderFacts, TxFacts, UnestimatedFacts,
+};
 
 fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {
     EndpointReport {
@@ -16,6 +18,8 @@ fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {
         latest,
         pending: latest,
         knows,
+        read_only: None,
+        contradiction: None,
     }
 }
 
@@ -34,11 +38,14 @@ fn facts() -> LaneFacts {
         paused: None,
         elsewhere: None,
         aligned: true,
+        restored: None,
+        lacks_synchronous_standby: false,
         next_nonce: Some(9),
         chain_nonce: Some(5),
         in_flight: 4,
         max_in_flight: 500,
         queued: 2,
+        unestimated: Vec::new(),
         can_sign: true,
         signer_trouble: None,
         balance: Some("1000000".to_owned()),
@@ -46,6 +53,7 @@ fn facts() -> LaneFacts {
         fee_limit: None,
         head: Some(sent(SubState::Pending, 20)),
         endpoints: vec![endpoint(Some(5), Some(true))],
+        agreement: None,
     }
 }
 
@@ -91,6 +99,23 @@ fn finds(facts: LaneFacts, code: &str, remedy: Option<&str>) {
     let found = found(facts);
     let first = found.first().map(|(code, remedy)| (code.as_str(), remedy.as_deref()));
     assert_eq!(first, Some((code, remedy)), "{found:?}");
+}
+
+#[test]
+fn hole_21_what_waits_for_an_estimate_is_told() {
+    let aside = |error: Option<&str>| UnestimatedFacts {
+        tx_id: TxId(Uuid::nil()),
+        error: error.map(str::to_owned),
+    };
+    let waits = LaneFacts {
+        unestimated: vec![aside(Some("node:8545: no answer in 3s")), aside(None)],
+        ..facts()
+    };
+    finds(waits.clone(), "estimating", Some("estimate-again"));
+    let diagnosis = diagnose(waits);
+    assert!(diagnosis.healthy, "it holds up nobody");
+    let summary = diagnosis.summary;
+    assert!(summary.contains("2 transactions") && summary.contains("no answer in 3s"), "{summary}");
 }
 
 #[test]
@@ -164,4 +189,36 @@ fn the_worst_comes_first_and_is_the_summary() {
     assert!(severities.is_sorted(), "{severities:?}");
     assert_eq!(diagnosis.summary, diagnosis.findings[0].words);
     assert!(!diagnosis.healthy);
+}
+
+fn withheld(why: &'static str, seconds: f64) -> Option<AgreementFacts> {
+    Some(AgreementFacts {
+        configured: 3,
+        required: 2,
+        withheld: Some(why),
+        withheld_seconds: Some(seconds),
+        words: Some("they differ".to_owned()),
+    })
+}
+
+#[test]
+fn hole_23_whoever_contradicts_is_named_and_so_is_what_waits() {
+    let liar = EndpointReport {
+        contradiction: Some("claims block 1005, which no other endpoint has".to_owned()),
+        ..endpoint(Some(5), Some(true))
+    };
+    let facts = LaneFacts { endpoints: vec![liar], ..facts() };
+    let found = diagnose(facts.clone()).findings;
+    let named = found.iter().find(|finding| finding.code == "endpoint-contradicts").unwrap();
+    assert_eq!(named.words, "endpoint node:8545 claims block 1005, which no other endpoint has");
+    for (why, code) in
+        [("contradicted", "endpoints-contradict"), ("too-few-voters", "too-few-voters")]
+    {
+        let short = LaneFacts { agreement: withheld(why, 1.0), ..facts.clone() };
+        assert!(!diagnose(short).findings.iter().any(|finding| finding.code == code));
+        let long = diagnose(LaneFacts { agreement: withheld(why, 60.0), ..facts.clone() });
+        assert!(!long.healthy);
+        assert_eq!(long.findings[0].code, code);
+        assert_eq!(long.summary, "nothing is confirmed on chain 1: they differ");
+    }
 }

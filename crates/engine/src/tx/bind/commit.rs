@@ -14,6 +14,7 @@ use crate::lanes::{Slot, Work};
 use crate::metrics;
 use crate::tx;
 use crate::tx::book::Open;
+use crate::tx::memorise;
 use crate::tx::sign::{self, ToSign};
 use crate::tx::track::Track;
 
@@ -120,10 +121,12 @@ impl Binder<'_> {
         let binding =
             TxBinding { claim, plan, txs, resubmit_after: core.settings.tx.resubmit_after };
         let (sent, until) = (Instant::now(), core.trust_from_now());
+        let remembered = memorise::binds(slot, &binding);
         let answer = core
             .store
             .bind_txs(&core.holder.node, std::slice::from_ref(&binding), core.lease())
             .await;
+        memorise::answered(slot, claim, remembered, &answer);
         match answer.map(|mut answers| answers.pop()) {
             Ok(Some(Ok(txs))) => {
                 metrics::committed("bind", txs.len(), sent.elapsed());
@@ -143,6 +146,10 @@ impl Binder<'_> {
                         if core.is_ours(&owner) { Progress::More } else { Progress::Stop }
                     }
                     Refusal::Paused(_) | Refusal::Elsewhere(_) => Progress::Stop,
+                    Refusal::Restored => {
+                        slot.set_restored(true);
+                        Progress::Stop
+                    }
                     Refusal::Inconsistent(why) => {
                         tracing::error!(signer = %lane.signer, chain = %lane.chain, why,
                                     "the nonce ledger contradicts the lane's cursor");

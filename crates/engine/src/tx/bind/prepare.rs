@@ -2,24 +2,21 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::future::join_all;
 use serde_json::json;
-use stile_chain::EstimateError;
-use stile_domain::{Fees, Standing, Step, gas_limit_for};
+use stile_domain::{Fees, Standing, Step};
 use stile_store::{Claim, LaneChanges, NewEvent, Set, Tx, TxChange};
 use tracing::{debug, warn};
 
 use super::fresh_quote;
 use crate::core::Core;
 use crate::metrics;
+use crate::tx::estimates::{self, Estimate};
 use crate::tx::sign::ToSign;
 use crate::tx::track::Track;
 
-/// Estimates at one time.
-const ESTIMATES: usize = 8;
-
 /// Finds out gas and fees. Answers with what can be bound, in order; what would be reverted is
-/// refused for good. `None` if the chain does not say.
+/// refused for good, and what cannot be estimated is set aside. `None` if the chain does not say.
 pub(super) async fn prepare(
     core: &Arc<Core>,
     track: &Arc<Track>,
@@ -40,49 +37,49 @@ pub(super) async fn prepare(
             }
         },
     };
-    let estimates: Vec<_> = waiting.iter().map(|tx| gas_limit(track, tx)).collect();
-    let estimates: Vec<Result<u64, EstimateError>> =
-        futures::stream::iter(estimates).buffered(ESTIMATES).collect().await;
     let (mut ready, mut to_sign, mut refused) = (Vec::new(), Vec::new(), Vec::new());
-    let mut silent = false;
-    for (tx, estimate) in waiting.into_iter().zip(estimates) {
-        match estimate {
-            Ok(gas_limit) => {
-                let fees = match quote {
-                    Some(quote) => core.first_fees(tx.lane.chain, &tx.payload, &quote),
-                    None => Fees::given(&tx.payload)?,
-                };
-                to_sign.push(ToSign { payload: tx.payload.clone(), gas_limit, fees });
-                ready.push(tx);
-            }
-            Err(EstimateError::Reverted { reason, .. }) => {
-                refused
-                    .push((tx, format!("the estimate says that it would be reverted: {reason}")));
-            }
-            Err(EstimateError::Refused(why)) => {
-                refused.push((tx, format!("its gas could not be estimated: {why}")));
-            }
-            Err(EstimateError::Unavailable(error)) => {
-                debug!(%error, "no estimate: transactions wait");
-                // Those before it may go; it and those after it keep their order.
-                silent = true;
-                break;
+    let (mut silent, mut is_stuck) = (Vec::new(), false);
+    let mut waiting = waiting.into_iter();
+    // One part after the other: after one in which somebody got no estimate, what is ready goes first.
+    while silent.is_empty() && !is_stuck {
+        let part: Vec<Tx> = waiting.by_ref().take(estimates::AT_ONCE).collect();
+        if part.is_empty() {
+            break;
+        }
+        let found = join_all(part.iter().map(|tx| estimates::estimate(track, tx))).await;
+        let is_silent = found.iter().any(|estimate| matches!(estimate, Estimate::Silent(_)));
+        let is_reachable = !is_silent || track.pool.is_reachable().await;
+        for (tx, estimate) in part.into_iter().zip(found) {
+            match estimate {
+                Estimate::Silent(words) if is_reachable => silent.push((tx, words)),
+                Estimate::Silent(words) => {
+                    // The chain's trouble, not the transaction's: it and those after it keep their
+                    // order.
+                    debug!(why = words, "the chain cannot be reached: transactions wait");
+                    track.estimates().forget_failure(tx.id);
+                    is_stuck = true;
+                }
+                _ if is_stuck => {}
+                Estimate::Known(gas_limit) => {
+                    let fees = match quote {
+                        Some(quote) => core.first_fees(tx.lane.chain, &tx.payload, &quote),
+                        None => Fees::given(&tx.payload)?,
+                    };
+                    to_sign.push(ToSign { payload: tx.payload.clone(), gas_limit, fees });
+                    ready.push(tx);
+                }
+                Estimate::Refused(why) => refused.push((tx, why)),
             }
         }
     }
     refuse(core, claim, refused).await;
-    if ready.is_empty() && silent { None } else { Some((ready, to_sign)) }
-}
-
-async fn gas_limit(track: &Track, tx: &Tx) -> Result<u64, EstimateError> {
-    match tx.gas_limit {
-        Some(gas_limit) => Ok(gas_limit),
-        None => track.pool.estimate_gas(tx.lane.signer, &tx.payload).await.map(gas_limit_for),
-    }
+    let is_written = estimates::set_aside(core, track, claim, silent).await;
+    let is_stuck = is_stuck || !is_written;
+    if ready.is_empty() && is_stuck { None } else { Some((ready, to_sign)) }
 }
 
 /// Ends transactions that would be reverted, or are of no use, before they cost a nonce.
-pub(super) async fn refuse(core: &Arc<Core>, claim: Claim, refused: Vec<(Tx, String)>) {
+pub(crate) async fn refuse(core: &Arc<Core>, claim: Claim, refused: Vec<(Tx, String)>) {
     let changes: Vec<TxChange> = refused
         .into_iter()
         .filter_map(|(tx, why)| {

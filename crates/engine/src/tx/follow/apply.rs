@@ -83,7 +83,9 @@ pub(crate) fn mine(
         }
         return overtake::by_receipt(core, book, id, by, &receipt);
     }
-    if open.receipt.as_ref().is_some_and(|known| known.block_hash == receipt.block_hash) {
+    let is_known =
+        |known: &Receipt| known.block_hash == receipt.block_hash && known.status == receipt.status;
+    if open.receipt.as_ref().is_some_and(is_known) {
         return;
     }
     let (lane, nonce, finality) = (open.lane, open.nonce, open.finality);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use stile_chain::{Block, ChainError, View};
-use stile_domain::{ChainId, Fit, HeaderWindow};
+use stile_domain::{ChainId, Fit, Header, HeaderWindow};
 
 /// Blocks fetched one after the other at most; past that everything is looked at anew.
 const LEAP: u64 = 600;
@@ -13,6 +13,10 @@ const CHUNK: usize = 50;
 
 /// How many passes another endpoint may be behind what is known before it is believed.
 const PATIENCE: u32 = 40;
+
+/// How many passes the same endpoint may be below everything that is known: nodes behind a load
+/// balancer are not level, and a chain may have been reset.
+const BELOW_PATIENCE: u32 = 10;
 
 /// What there is to do.
 #[derive(Debug)]
@@ -56,8 +60,20 @@ pub(super) async fn find(
         let blocks = vec![newest(chain, view).await?];
         return Ok(Path::Steps(Steps { above: None, blocks, leap: true }));
     };
-    if head.height < tip.height && !same_endpoint && *behind < PATIENCE {
-        // Another endpoint than last time, and it is behind: most likely it is only late.
+    if is_ancestor(window, &head) {
+        // It is late, or somebody else answers in its place. Nothing that is known is contradicted,
+        // so nothing is taken back, however long that lasts.
+        *behind = behind.saturating_add(1);
+        return Ok(Path::Wait);
+    }
+    let is_below = window.bottom().is_some_and(|bottom| head.height < bottom);
+    let patience = match (same_endpoint, is_below) {
+        (false, _) => PATIENCE,
+        (true, true) => BELOW_PATIENCE,
+        (true, false) => 0,
+    };
+    if head.height < tip.height && *behind < patience {
+        // It is behind: most likely it is only late.
         *behind += 1;
         return Ok(Path::Wait);
     }
@@ -92,6 +108,13 @@ pub(super) async fn find(
     };
     let branches = above.is_some_and(|height| height < tip.height);
     Ok(Path::Steps(Steps { above: above.filter(|_| branches), blocks: blocks.into(), leap: false }))
+}
+
+/// Whether a head is below the newest known block and known itself: then the chain only goes on
+/// above it.
+fn is_ancestor(window: &HeaderWindow, head: &Header) -> bool {
+    window.tip().is_some_and(|tip| head.height < tip.height)
+        && window.hash_at(head.height) == Some(head.hash)
 }
 
 /// The newest block, with its transactions.
@@ -129,4 +152,25 @@ async fn catch_up(
 fn changed(chain: ChainId, height: u64) -> ChainError {
     let why = format!("block {height} changed while it was being read");
     ChainError::Unreachable { chain, said: vec![why] }
+}
+
+#[cfg(test)]
+mod tests {
+    use stile_domain::B256;
+
+    use super::*;
+
+    #[test]
+    fn hole_24_a_head_that_is_known_is_no_fork() {
+        let hash = |height: u64| B256::with_last_byte(height as u8);
+        let header = |height| Header { height, hash: hash(height), parent: hash(height - 1) };
+        let window = HeaderWindow::new(10, (5..=9).map(header));
+        assert!(is_ancestor(&window, &header(5)));
+        assert!(is_ancestor(&window, &header(8)));
+        assert!(!is_ancestor(&window, &header(9)), "the newest one");
+        assert!(!is_ancestor(&window, &header(10)));
+        assert!(!is_ancestor(&window, &header(4)), "nothing is known there");
+        let other = Header { hash: B256::repeat_byte(7), ..header(8) };
+        assert!(!is_ancestor(&window, &other), "another block at a known height");
+    }
 }

@@ -1,13 +1,16 @@
 //! Comparing what was taken over with the chain.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stile_chain::{ChainError, View};
-use stile_domain::{B256, Lane, TxId};
+use stile_domain::{B256, Decision, Header, Heads, Lane, TakenBack, TxId, taken_back};
 use stile_store::Tx;
 
+use super::alarm::{self, Lost};
+use super::evidence;
 use super::finality::{self, Evidence};
-use super::{apply, done_above, take_back};
+use super::{apply, done_above, held_lanes, is_made_anew, take_back};
 use crate::core::Core;
 use crate::tx::track::Track;
 
@@ -40,6 +43,8 @@ pub(super) async fn adopted(
     }
     let heights = unverified.iter().map(|(_, height, _)| *height);
     let canonical = finality::canonical(track, view, heights).await?;
+    let claims = unverified.iter().map(|(_, height, hash)| (*height, *hash));
+    let canonical = confirmed(track, view, canonical, claims).await;
     let (window, heads) = (track.window().clone(), track.heads().unwrap_or_default());
     let mut again = Vec::new();
     {
@@ -53,6 +58,8 @@ pub(super) async fn adopted(
                     open.unverified = false;
                     apply::forked(core, &mut book, &window, &heads, id);
                 }
+                // It was opened again to be looked at, and is what it was.
+                Evidence::Canonical if open.standing.is_done() => book.close(id),
                 Evidence::Canonical => open.unverified = false,
                 Evidence::Replaced => {
                     apply::unmine(core, &mut book, id);
@@ -71,6 +78,56 @@ pub(super) async fn adopted(
     Ok(())
 }
 
+/// Looks at these claims again that the endpoint which is followed contradicts: only where a quorum
+/// does, too, is there another block. Where none does, nothing is known.
+async fn confirmed(
+    track: &Track,
+    view: &View,
+    mut canonical: BTreeMap<u64, B256>,
+    claims: impl Iterator<Item = (u64, B256)>,
+) -> BTreeMap<u64, B256> {
+    if track.pool.quorum().configured() == 1 {
+        return canonical;
+    }
+    let is_replaced = |(height, hash): &(u64, B256)| {
+        finality::evidence(&canonical, *height, *hash) == Evidence::Replaced
+    };
+    let mut claims: Vec<(u64, B256)> = claims.filter(is_replaced).collect();
+    claims.sort_unstable();
+    claims.dedup();
+    let decided = match claims.is_empty() {
+        true => Vec::new(),
+        false => evidence::canonical(track, &claims, view.place()).await,
+    };
+    for ((height, hash), (decision, _)) in claims.into_iter().zip(decided) {
+        match decision {
+            Decision::Agreed => canonical.insert(height, hash),
+            Decision::Outvoted(other) => canonical.insert(height, other),
+            Decision::Open(_) => canonical.remove(&height),
+        };
+    }
+    canonical
+}
+
+/// The chain was picked up far above where it was left. If the block is gone at which it was left,
+/// what stood on it is looked at again.
+pub(super) async fn left_at(core: &Core, track: &Track, view: &View, tip: &Header) {
+    let decided = evidence::canonical(track, &[(tip.height, tip.hash)], view.place()).await.pop();
+    if matches!(decided, Some((Decision::Agreed, _))) {
+        return;
+    }
+    tracing::warn!(chain = %track.pool.chain(), height = tip.height, hash = %tip.hash,
+          "the block at which the chain was left is gone: what stood on it is looked at again");
+    track.leaps_from(tip.height);
+    let lanes = held_lanes(core, track);
+    track.adopted().extend(lanes);
+}
+
+/// What becomes of a finished transaction whose block at this height is gone.
+pub(super) fn fate(core: &Core, tx: &Tx, height: u64, heads: &Heads) -> TakenBack {
+    taken_back(tx.finality, height, heads, core.settings.tx.reorg_window)
+}
+
 /// Finished transactions that a reorganisation may have reopened while nobody looked.
 async fn finished(
     core: &Arc<Core>,
@@ -78,25 +135,43 @@ async fn finished(
     view: &View,
     lanes: &[Lane],
 ) -> Result<(), ChainError> {
-    let tip = view.head().height;
+    let head = view.head().height;
+    let left = track.leapt_from();
+    let tip = left.map_or(head, |left| left.min(head));
     let floor = tip.saturating_sub(u64::from(core.settings.tx.reorg_window));
     let done = done_above(core, track, lanes, floor).await?;
     let heights = done.iter().filter_map(|tx| Some(decided_in(&tx.tx)?.0));
     let canonical = finality::canonical(track, view, heights).await?;
+    let claims = done.iter().filter_map(|tx| decided_in(&tx.tx));
+    let canonical = confirmed(track, view, canonical, claims).await;
+    let heads = track.heads().unwrap_or_default();
+    let (mut gone, mut lost) = (Vec::new(), Vec::new());
+    for tx in done {
+        let Some((height, block)) = decided_in(&tx.tx) else { continue };
+        if is_made_anew(&tx.tx) {
+            continue;
+        }
+        match finality::evidence(&canonical, height, block) {
+            Evidence::Canonical => continue,
+            Evidence::Unknown => {
+                track.adopted().push(tx.tx.lane);
+                continue;
+            }
+            Evidence::Replaced => {}
+        }
+        // How deep it was when the chain was left counts.
+        let latest = left.filter(|left| height <= *left).unwrap_or(head);
+        match fate(core, &tx.tx, height, &Heads { latest, ..heads }) {
+            TakenBack::Reopened => gone.push(tx),
+            TakenBack::Alarm => lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block }),
+        }
+    }
+    alarm::raise(core, track, lost).await?;
     let mut again: Vec<TxId> = Vec::new();
     {
         let mut book = track.book();
-        for tx in done {
-            let Some((height, hash)) = decided_in(&tx.tx) else { continue };
-            let (id, lane) = (tx.tx.id, tx.tx.lane);
-            match finality::evidence(&canonical, height, hash) {
-                Evidence::Canonical => continue,
-                Evidence::Unknown => {
-                    track.adopted().push(lane);
-                    continue;
-                }
-                Evidence::Replaced => {}
-            }
+        for tx in gone {
+            let id = tx.tx.id;
             take_back(&mut book, tx);
             apply::unmine(core, &mut book, id);
             if let Some(open) = book.get_mut(id) {
@@ -111,7 +186,7 @@ async fn finished(
 
 /// The block that decided about a finished transaction: its own, or that of the one which took its
 /// nonce.
-fn decided_in(tx: &Tx) -> Option<(u64, B256)> {
+pub(super) fn decided_in(tx: &Tx) -> Option<(u64, B256)> {
     let own = tx.receipt.as_ref().map(|receipt| (receipt.block_number, receipt.block_hash));
     own.or(tx.rival.map(|rival| (rival.block_number, rival.block_hash)))
 }

@@ -1,9 +1,10 @@
-//! What waits to be sent.
+//! What waits to be sent: a queue for each endpoint, so that none waits for another.
 //!
 //! The order within a lane is kept: a lane is in at most one batch at a time, lowest nonce first.
 //! Many lanes go side by side, and share batches.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stile_domain::{B256, Bytes, Lane, Nonce, TxId};
@@ -33,7 +34,26 @@ impl Item {
     }
 }
 
-/// What waits to be sent.
+/// What waits to be sent, by endpoint.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    queues: Vec<Queue>,
+    /// It was told that no endpoint takes transactions.
+    pub(super) read_only_told: AtomicBool,
+}
+
+impl Queues {
+    pub(crate) fn new(endpoints: usize) -> Self {
+        let queues = (0..endpoints).map(|_| Queue::default()).collect();
+        Self { queues, read_only_told: AtomicBool::new(false) }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Queue> {
+        self.queues.iter()
+    }
+}
+
+/// What waits to be sent to one endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,

@@ -81,6 +81,7 @@ pub(super) async fn run(args: AcquiresArgs) -> Result<(), Failure> {
             mode,
             settings: "cluster.not_holder = \"accept\"".into(),
             first: "",
+            in_flight: None,
         };
         let measure = async |cluster: &mut Cluster| measure(&args, cluster, mode, &bar).await;
         let mut line = Cluster::with(wanted, measure).await?;

@@ -9,7 +9,6 @@ mod give_back;
 mod report;
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -27,10 +26,6 @@ pub(super) struct ExportArgs {
     #[command(flatten)]
     v1: V1Args,
 }
-
-/// Until every node has heard that a lane is stopped, and accepts nothing for it any more: each asks once
-/// a second.
-const UNTIL_HEARD: Duration = Duration::from_secs(2);
 
 pub(super) async fn export_v1(
     args: ExportArgs,
@@ -73,7 +68,8 @@ pub(super) async fn export_v1(
     Ok(())
 }
 
-/// Stops all lanes that are to go, together, and waits until every node knows.
+/// Stops all lanes that are to go, together. Whatever a node has heard of it: what it accepts from here on
+/// asks in its own commit, and what was accepted before is seen by whoever looks now.
 async fn stop(giving: &GivingBack, chosen: &[Account]) -> Result<(), Failure> {
     let lanes: Vec<Lane> = giving.to_be_stopped(chosen).collect();
     if lanes.is_empty() {
@@ -81,6 +77,5 @@ async fn stop(giving: &GivingBack, chosen: &[Account]) -> Result<(), Failure> {
     }
     let from = [Some(LaneOwner::Stile), None];
     giving.parties.set_owner(&lanes, &from, LaneOwner::Stopped).await?;
-    tokio::time::sleep(UNTIL_HEARD).await;
     Ok(())
 }

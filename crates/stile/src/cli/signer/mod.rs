@@ -5,11 +5,13 @@
 //! | `show` | list, show |
 //! | `doctor` | why a signer does not move |
 //! | `care` | what can be done about it: repair, pause, resume, reconcile |
+//! | `restored` | what waits because the database was restored |
 //! | `history` | what happened to a signer |
 
 mod care;
 mod doctor;
 mod history;
+mod restored;
 mod show;
 
 use std::collections::HashMap;
@@ -36,6 +38,8 @@ pub(super) enum SignerCommand {
     Resume(care::ResumeArgs),
     /// Compare a signer's records with its chain.
     Reconcile(Which),
+    /// Show what waits because the database was restored, or say what became of it.
+    Restored(restored::RestoredArgs),
     /// Show what happened to a signer, newest first.
     History(history::HistoryArgs),
 }
@@ -93,6 +97,7 @@ pub(super) async fn signer(
         SignerCommand::Pause(args) => care::pause(args, environment).await,
         SignerCommand::Resume(args) => care::resume(args, environment).await,
         SignerCommand::Reconcile(which) => care::reconcile(which, environment).await,
+        SignerCommand::Restored(args) => restored::restored(args, environment).await,
         SignerCommand::History(args) => history::history(args, environment).await,
     }
 }

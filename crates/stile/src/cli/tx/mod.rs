@@ -2,6 +2,7 @@
 
 mod amount;
 mod replace;
+mod restored;
 mod send;
 mod show;
 mod watch;
@@ -27,6 +28,8 @@ pub(super) enum TxCommand {
     Cancel(replace::CancelArgs),
     /// Have a transaction mined sooner, at higher fees.
     SpeedUp(replace::SpeedUpArgs),
+    /// Say what became of a transaction that waits because the database was restored.
+    Restored(restored::RestoredArgs),
 }
 
 pub(super) async fn tx(
@@ -40,6 +43,7 @@ pub(super) async fn tx(
         TxCommand::Watch(args) => watch::watch(args, environment).await,
         TxCommand::Cancel(args) => replace::cancel(args, environment).await,
         TxCommand::SpeedUp(args) => replace::speed_up(args, environment).await,
+        TxCommand::Restored(args) => restored::restored(args, environment).await,
     }
 }
 

@@ -124,6 +124,15 @@ fn check_chains(config: &Config, rules: &mut Rules<'_>) {
                 format!("{} is already the id of chain[{first}]", chain.id),
             );
         }
+        let endpoints = chain.endpoints.len();
+        if let Some(quorum) = chain.quorum.filter(|quorum| *quorum as usize > endpoints) {
+            let key = format!("chain[{index}].quorum");
+            rules.require(
+                false,
+                &[&key],
+                format!("must not be above the number of endpoints ({endpoints}), not {quorum}"),
+            );
+        }
     }
 }
 

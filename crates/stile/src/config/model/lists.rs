@@ -21,6 +21,9 @@ pub struct Chain {
     /// How many calls may be under way at each endpoint, on all nodes together; 0 for no limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_concurrency: u32,
+    /// How many of the endpoints have to agree before anything is concluded from what they say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<u32>,
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -87,6 +87,18 @@ choice! {
     }
 }
 
+choice! {
+    /// What is said about failovers of PostgreSQL.
+    #[derive(Default)]
+    pub enum Failover {
+        /// Nothing: commits may be lost, and a person is asked about what waits.
+        #[default]
+        Ask = "ask",
+        /// They go to a synchronous standby, which has every commit.
+        Synchronous = "synchronous",
+    }
+}
+
 /// `[store]`: the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -104,6 +116,8 @@ pub struct Store {
     pub statement_timeout: HumanDuration,
     /// How long a statement may wait for a lock.
     pub lock_timeout: HumanDuration,
+    /// What is said about failovers.
+    pub failover: Failover,
     /// Whether the server brings the schema up to date when it starts.
     pub migrate: bool,
 }
@@ -117,6 +131,7 @@ impl Default for Store {
             pool_size: 20,
             statement_timeout: HumanDuration::from_secs(5),
             lock_timeout: HumanDuration::from_secs(3),
+            failover: Failover::default(),
             migrate: true,
         }
     }

@@ -12,6 +12,30 @@ pub struct Tx {
     pub resubmit: Resubmit,
     /// What transactions offer whose callers do not say.
     pub fees: Fees,
+    /// Finding out how much gas a transaction needs.
+    pub estimate: Estimate,
+}
+
+/// `[tx.estimate]`: finding out how much gas a transaction needs whose caller does not say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Estimate {
+    /// How often it is tried before the transaction is refused.
+    pub tries: u32,
+    /// The pause after the first try.
+    pub interval: HumanDuration,
+    /// The longest pause.
+    pub max_interval: HumanDuration,
+}
+
+impl Default for Estimate {
+    fn default() -> Self {
+        Self {
+            tries: 8,
+            interval: HumanDuration::from_secs(2),
+            max_interval: HumanDuration::from_secs(60),
+        }
+    }
 }
 
 /// `[tx.fees]`: what transactions offer whose callers do not say.

@@ -39,6 +39,14 @@ pub(super) const CHAIN: Section = Section {
              together where they share a Redis, else from this one; a batch is one call. 0 is no limit. See \
              [registry](registry.md#calls-to-chain-endpoints).",
         ),
+        Key::new(
+            "quorum",
+            Kind::Integer { min: 1, max: 1000 },
+            Unset("1 of 1, 1 of 2, and the majority of 3 and more"),
+            "How many of the endpoints have to agree before a transaction is called done or taken back. \
+             Counted over all of `endpoints`: one that is away does not vote and is still counted. Whoever \
+             contradicts stops the conclusion unless a majority of all outvotes it.",
+        ),
     ],
 };
 

@@ -3,7 +3,7 @@
 use super::Preset::{Unset, Value};
 use super::{DAY_MS, HOUR_MS, Key, MINUTE_MS, SECOND_MS, Section, duration};
 use crate::config::value::{HumanDuration, Kind};
-use crate::config::{LogFormat, LogLevel, NotHolder, Pooler};
+use crate::config::{Failover, LogFormat, LogLevel, NotHolder, Pooler};
 
 const STORE_SCHEMES: &[&str] = &["sqlite", "postgres", "postgresql"];
 const POSTGRES_SCHEMES: &[&str] = &["postgres", "postgresql"];
@@ -95,19 +95,30 @@ pub(super) const STORE: Section = Section {
             "pool_size",
             Kind::Integer { min: 1, max: 1_000 },
             Value("20"),
-            "The most connections to PostgreSQL this node opens. The embedded store ignores it.",
+            "The most connections to PostgreSQL this node opens for its work. Two more keep its leases, one \
+             listens. The embedded store ignores it.",
         ),
         Key::new(
             "statement_timeout",
             duration(100, 10 * MINUTE_MS),
             Value("5s"),
-            "How long one statement may run before PostgreSQL ends it.",
+            "How long one statement may run before PostgreSQL ends it. On the embedded store, how long a \
+             read may take.",
         ),
         Key::new(
             "lock_timeout",
             duration(10, 10 * MINUTE_MS),
             Value("3s"),
             "How long a statement may wait for a lock. Not above `store.statement_timeout`.",
+        ),
+        Key::new(
+            "failover",
+            Kind::Choice(Failover::NAMES),
+            Value("ask"),
+            "Whether a failover of PostgreSQL can lose commits. With `\"synchronous\"` every failover goes to a standby \
+             that is named in `synchronous_standby_names`, and everything goes on by itself. With `\"ask\"` what waits \
+             after a failover is sent only once the chain, or a person, has told what was sent before. A \
+             recovery to a point in time and a restored dump always ask. See [operations](operations.md#backups).",
         ),
         Key::new(
             "migrate",

@@ -113,8 +113,13 @@ fn lists_have_the_keys_of_the_model() {
     let url = ConnectionUrl::from("http://host");
     let secret = || "env:STILE_KEY".parse().expect("a reference");
     let address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266".to_owned();
-    let chain =
-        Chain { id: 1, endpoints: vec![url.clone()], max_fee_gwei: Some(1.5), max_concurrency: 8 };
+    let chain = Chain {
+        id: 1,
+        endpoints: vec![url.clone()],
+        max_fee_gwei: Some(1.5),
+        max_concurrency: 8,
+        quorum: Some(1),
+    };
     let mut model: Vec<String> = flattened("chain", chain).into_keys().collect();
     for source in [
         SignerSource::Key { key: secret() },

@@ -66,6 +66,29 @@ pub(super) const FEES: Section = Section {
     ],
 };
 
+pub(super) const ESTIMATE: Section = Section {
+    name: "tx.estimate",
+    is_list: false,
+    text: "Finding out how much gas a transaction needs whose caller does not say. One that cannot be \
+           estimated holds up nobody: it waits with `subState` ESTIMATING.",
+    keys: &[
+        Key::new(
+            "tries",
+            Kind::Integer { min: 1, max: 1_000 },
+            Value("8"),
+            "How often it is tried before the transaction is refused, which costs no nonce. Tries do \
+             not count while no endpoint of the chain can be reached.",
+        ),
+        Key::new(
+            "interval",
+            duration(100, HOUR_MS),
+            Value("2s"),
+            "The pause after the first try. Each further one is twice as long.",
+        ),
+        Key::new("max_interval", duration(100, 24 * HOUR_MS), Value("60s"), "The longest pause."),
+    ],
+};
+
 pub(super) const CONFIRMATIONS: Section = Section {
     name: "confirmations",
     is_list: false,

@@ -57,6 +57,11 @@ impl LaneWork for BindTxs {
         let passed: Vec<&TxBinding> =
             bindings.iter().copied().filter(|b| fenced.claim(b.claim.lane).is_some()).collect();
         let items = Item::of(&passed, now)?;
+        let lost = fenced.refused_as_restored(&passed).await?;
+        if !lost.is_empty() {
+            fenced.into_transaction().rollback().await?;
+            return Ok(Attempt::Lost(lost));
+        }
         let contest = fenced.contest(&passed, &items, now).await?;
         let mut bound = match contest.settle(&items, now)? {
             Ok(bound) => bound,

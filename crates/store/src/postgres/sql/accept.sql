@@ -2,7 +2,11 @@
 -- an earlier one or by another of this list, does not come back. Positions are drawn in the list's
 -- order; rows are inserted in the order of the unique index, so that two lists with the same
 -- request ids cannot deadlock.
-WITH wanted AS (
+-- Nothing is accepted for a lane that is not Stile's: such lanes come back instead. Whoever changes the
+-- owner of a lane waits for this commit, or this waits for that one and sees it.
+WITH elsewhere AS MATERIALIZED (
+    SELECT e.chain_id, e.signer, e.elsewhere FROM stile_lanes_elsewhere($3, $4) e
+), wanted AS (
     SELECT w.*, nextval('tx_position') AS position
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bytea[], $5::text[], $6::bytea[], $7::json[],
                 $8::text[], $9::bigint[], $10::uuid[])
@@ -13,6 +17,7 @@ WITH wanted AS (
     SELECT w.tx_id, w.position, w.tenant, w.chain_id, w.signer, w.request_id, w.request_hash, w.payload,
            w.finality, w.gas_limit, w.replaces, $11, $12, 1, statement_timestamp(), statement_timestamp()
     FROM wanted w
+    WHERE NOT EXISTS (SELECT FROM elsewhere e WHERE e.chain_id = w.chain_id AND e.signer = w.signer)
     ORDER BY w.tenant, w.chain_id, w.signer, w.request_id, w.position
     ON CONFLICT DO NOTHING
     RETURNING tx_id, position, tenant, chain_id, signer, created_at
@@ -22,4 +27,6 @@ WITH wanted AS (
     FROM accepted a
     ORDER BY a.position
 )
-SELECT a.tx_id, a.position, a.created_at FROM accepted a
+SELECT a.tx_id, a.position, a.created_at, a.chain_id, a.signer, NULL AS elsewhere FROM accepted a
+UNION ALL
+SELECT NULL, NULL, NULL, e.chain_id, e.signer, e.elsewhere FROM elsewhere e

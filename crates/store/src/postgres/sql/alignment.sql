@@ -1,5 +1,10 @@
 -- How a lane whose row is locked stands to the history of the database, and what it has given out.
 SELECT l.next_nonce, l.fencing_token, l.timeline, stile_timeline() AS here,
+       -- These say that the server was recovered to a point in time, on purpose.
+       EXISTS (SELECT FROM pg_settings s
+               WHERE s.name IN ('recovery_target', 'recovery_target_lsn', 'recovery_target_name',
+                                'recovery_target_time', 'recovery_target_xid')
+                 AND s.setting <> '') AS to_a_point,
        (SELECT n.nonce FROM nonce n WHERE n.chain_id = $1 AND n.signer = $2
         ORDER BY n.nonce DESC LIMIT 1) AS highest
 FROM lane l

@@ -1,5 +1,5 @@
 -- What is done and was ended by a block above a height, its own or that of the transaction that took
--- its nonce, with its attempts; forked as in open_txs.sql.
+-- its nonce, with its attempts; forked as in in_flight.sql.
 SELECT t.*, a.kinds, a.hashes, a.raws,
        EXISTS (SELECT FROM header h
                WHERE h.chain_id = t.chain_id AND h.height > t.block_number

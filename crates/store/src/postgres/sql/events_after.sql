@@ -1,8 +1,13 @@
 -- The stream after a place, of transactions and of lanes in one order. Only what was written by
 -- database transactions older than every one that still runs: whatever becomes visible later comes
--- after it in this order.
-SELECT e.*
-FROM (
+-- after it in this order. And only if the place belongs to the history that is being written and to
+-- its past: the first row says which it is, and how far transactions have come.
+WITH here AS MATERIALIZED (
+    SELECT stile_history() AS here, pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS ending
+)
+SELECT h.here, h.ending, e.*
+FROM here h
+LEFT JOIN (
     (SELECT t.transaction, t.entry, t.chain_id, t.signer, t.kind, t.at, t.node_id, t.fencing_token, t.data,
             t.tx_id, t.seq, t.tenant, t.state, t.sub_state
      FROM tx_event t
@@ -18,6 +23,6 @@ FROM (
        AND l.transaction < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
      ORDER BY l.transaction, l.entry
      LIMIT $3)
-) e
+) e ON h.here = $4 AND $1 <= h.ending
 ORDER BY e.transaction, e.entry
 LIMIT $3

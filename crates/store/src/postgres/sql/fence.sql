@@ -22,4 +22,7 @@ WHERE l.chain_id = k.chain_id AND l.signer = k.signer
   AND (k.first IS NULL
        OR (l.next_nonce = k.first AND l.paused IS NULL AND l.elsewhere IS NULL
            AND l.timeline = stile_timeline()))
-RETURNING l.chain_id, l.signer, l.updated_at, l.next_nonce
+RETURNING l.chain_id, l.signer, l.updated_at, l.next_nonce, l.restored_at IS NOT NULL
+    AND (l.restore_settled_at IS NULL
+         OR EXISTS (SELECT FROM lost_tx f
+                    WHERE f.chain_id = l.chain_id AND f.signer = l.signer AND f.claimed_by IS NULL)) AS restored

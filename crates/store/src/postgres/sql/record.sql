@@ -48,6 +48,10 @@ WITH change AS (
         last_receipt_check_at = CASE WHEN c.receipt_checked THEN $33 ELSE t.last_receipt_check_at END
     FROM change c
     WHERE t.tx_id = c.tx_id AND t.chain_id = c.chain_id AND t.signer = c.signer AND t.events = c.events
+      -- What was made anew stays closed, unless the other one was withdrawn; the trigger says so too.
+      AND (t.replaced_by IS NULL OR t.state <> 'FAILED' OR c.state = 'FAILED'
+           OR EXISTS (SELECT FROM tx s
+                      WHERE s.tx_id = t.replaced_by AND s.state = 'FAILED' AND s.nonce IS NULL))
     RETURNING t.tx_id, t.tenant, t.events, c.chain_id, c.signer, c.token, c.state, c.sub_state, c.kind,
               c.data, c.sent_hash, c.said
 ), attempted AS (

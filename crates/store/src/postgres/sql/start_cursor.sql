@@ -1,6 +1,16 @@
--- Sets a cursor that is not set yet, with the first entry of the lane's history.
-WITH started AS (
-    UPDATE lane SET next_nonce = $3, timeline = stile_timeline()
+-- Sets a cursor that is not set yet, with the first entry of the lane's history. In a restored database
+-- a lane may only seem new: one whose account has been used is marked too, until what was restored is
+-- settled.
+WITH restored AS (
+    SELECT $3::bigint > 0 AND (EXISTS (SELECT FROM lane o WHERE o.restored_at IS NOT NULL AND o.restore_settled_at IS NULL)
+                       OR EXISTS (SELECT FROM lane o WHERE o.timeline IS NULL AND o.next_nonce IS NOT NULL)) AS open
+), started AS (
+    UPDATE lane
+    SET next_nonce = $3::bigint, timeline = stile_timeline(),
+        restored_at = CASE WHEN r.open THEN clock_timestamp() END,
+        restored_from = CASE WHEN r.open THEN $3::bigint END,
+        restored_to = CASE WHEN r.open THEN $3::bigint END
+    FROM restored r
     WHERE chain_id = $1 AND signer = $2 AND next_nonce IS NULL
     RETURNING chain_id, signer, next_nonce, fencing_token, updated_at
 ), told AS (

@@ -1,4 +1,4 @@
--- Transactions in any state, with their attempts; forked as in open_txs.sql.
+-- Transactions in any state, with their attempts; forked as in in_flight.sql.
 SELECT t.*, a.kinds, a.hashes, a.raws,
        EXISTS (SELECT FROM header h
                WHERE h.chain_id = t.chain_id AND h.height > t.block_number

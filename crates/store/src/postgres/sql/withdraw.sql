@@ -5,6 +5,11 @@ WITH withdrawn AS (
     UPDATE tx t
     SET state = $2, sub_state = $3, events = t.events + 1, updated_at = clock_timestamp()
     WHERE t.tx_id = $1 AND t.state = 'CREATED'
+      -- What may be on the chain is not withdrawn.
+      AND NOT EXISTS (SELECT FROM lane l
+                      WHERE l.chain_id = t.chain_id AND l.signer = t.signer
+                        AND stile_awaits_word(l.restored_at, l.restore_settled_at, t.chain_id, t.signer, t.tenant,
+                                              t.tx_id, t.payload))
     RETURNING t.tx_id, t.position, t.tenant, t.chain_id, t.signer, t.request_id, t.request_hash, t.payload,
               t.finality, t.gas_limit, t.nonce, t.state, t.sub_state, t.outcome, t.tx_hash, t.receipt,
               t.told_height, t.told_hash, t.rival, t.wish, t.replaces, t.replaced_by, t.error, t.events, t.sends,

@@ -100,6 +100,7 @@ impl Bench {
             mode: self.args.mode,
             settings: format!("cluster.not_holder = \"{}\"", way.not_holder()),
             first: "",
+            in_flight: None,
         };
         Cluster::with(wanted, async |cluster| self.measure(cluster, way).await).await
     }

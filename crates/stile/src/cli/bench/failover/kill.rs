@@ -7,7 +7,7 @@ use stile_domain::{Lane, Timestamp, TxId};
 use stile_store::raw::LeftLane;
 
 use super::Bench;
-use super::report::{Kill, LaneSeen};
+use super::report::{Kill, LaneSeen, Survivors};
 use super::trickle::Trickle;
 use crate::cli::Failure;
 use crate::cli::bench::nodes::{Cluster, hand_over_once};
@@ -32,19 +32,69 @@ impl Bench<'_> {
         victim: usize,
     ) -> Result<Kill, Failure> {
         let node = &cluster.nodes[victim];
+        let before = self.survivors(cluster, victim).await?;
         let killed_at = cluster.watch.now().await?;
         node.kill().await;
         trickle.uses(cluster, Some(victim));
         let left = cluster.watch.left_by(&node.id).await?;
         let probes = self.probe(cluster, number, victim, &left).await?;
-        let taken = self.taken(cluster, killed_at, &left).await?;
+        let sampled: Vec<Lane> = probes.keys().copied().collect();
+        let (taken, sent) = tokio::try_join!(
+            self.taken(cluster, killed_at, &left),
+            self.sent_again(cluster, killed_at, &sampled),
+        )?;
         let bound = self.bound(cluster, &probes).await?;
         let lanes = left.iter().map(|left| LaneSeen {
             expires_at: left.expires_at,
             taken_at: taken[&left.lane],
+            sent_at: sent.get(&left.lane).copied(),
             bound_at: probes.get(&left.lane).map(|tx| bound[tx]),
         });
-        Ok(Kill::new(&node.id, killed_at, lanes))
+        let survivors = self.survivors(cluster, victim).await?.since(&before);
+        Ok(Kill::new(&node.id, killed_at, lanes, survivors))
+    }
+
+    /// What the others say of their renewals and their memory.
+    async fn survivors(&self, cluster: &Cluster, victim: usize) -> Result<Survivors, Failure> {
+        let mut seen = Survivors::default();
+        for (_, node) in cluster.nodes.iter().enumerate().filter(|(place, _)| *place != victim) {
+            let renewals = node.counter("stile_lease_renew_total").await?;
+            let of = |result: &str| renewals.get(result).copied().unwrap_or_default();
+            seen.renewed += of("renewed");
+            seen.failed += of("error");
+            seen.lost += of("fenced");
+            seen.late += node.total("stile_lease_renew_late_total").await?;
+            let memory = node.peak_memory().map_or(0.0, |bytes| bytes as f64 / 1e6);
+            seen.peak_memory_mb = seen.peak_memory_mb.max(memory);
+        }
+        Ok(seen)
+    }
+
+    /// When the lowest transaction in flight of each of these lanes was sent again, where any is.
+    async fn sent_again(
+        &self,
+        cluster: &Cluster,
+        killed_at: Timestamp,
+        lanes: &[Lane],
+    ) -> Result<HashMap<Lane, Timestamp>, Failure> {
+        let mut sent: HashMap<Lane, Timestamp> = HashMap::with_capacity(lanes.len());
+        if self.args.in_flight == 0 {
+            return Ok(sent);
+        }
+        let until = Instant::now() + self.lease + PATIENCE;
+        loop {
+            for (lane, at) in cluster.watch.first_sent_after(lanes, killed_at).await? {
+                sent.entry(lane).or_insert(at);
+            }
+            if sent.len() == lanes.len() {
+                return Ok(sent);
+            }
+            if Instant::now() > until {
+                let missing = lanes.len() - sent.len();
+                return Err(format!("nobody sent for {missing} of {} lanes", lanes.len()).into());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// A transaction for each lane, or for some of them spread evenly, at a node that lives.

@@ -18,7 +18,9 @@ use indicatif::ProgressBar;
 
 use self::report::Report;
 use self::trickle::Trickle;
-use super::nodes::{Accounts, Cluster, Mode, Signers, Wanted, hand_over_once, lanes_by_node};
+use super::nodes::{
+    Accounts, Cluster, InFlight, Mode, Signers, Wanted, hand_over_once, lanes_by_node,
+};
 use super::stores::{Databases, StoreKind};
 use super::{Failure, show};
 use crate::config::HumanDuration;
@@ -58,6 +60,13 @@ pub(in crate::cli) struct FailoverArgs {
     /// again.
     #[arg(long, default_value_t = 200, value_name = "COUNT")]
     sample: usize,
+    /// Transactions in flight on each lane when a node is killed. They are written into the database
+    /// before the nodes start, and the chain makes no blocks.
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    in_flight: usize,
+    /// How many of a hundred of those have 100 kB of call data.
+    #[arg(long, default_value_t = 1, value_name = "PERCENT")]
+    large: usize,
     /// Transactions handed over each second meanwhile, over all lanes.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     load: u64,
@@ -93,6 +102,8 @@ pub(super) async fn run(args: FailoverArgs) -> Result<(), Failure> {
             args.lease
         ),
         first: if args.one_holder { KEEPS_LANES } else { "" },
+        in_flight: (args.in_flight > 0)
+            .then_some(InFlight { of_each_lane: args.in_flight, large_percent: args.large }),
     };
     let bench = Bench { args: &args, lease, bar: &bar };
     let report = Cluster::with(wanted, async |cluster| bench.kills(cluster).await).await?;
@@ -115,6 +126,10 @@ impl Bench<'_> {
             cluster.complete(self.args.nodes).await?;
         } else {
             lanes_by_node(cluster).await?;
+        }
+        if self.args.in_flight > 0 {
+            self.step("first sendings".into());
+            self.all_sent(cluster).await?;
         }
         let trickle = Trickle::start(cluster, self.args.load);
         let mut kills = Vec::with_capacity(self.args.kills);
@@ -156,6 +171,21 @@ impl Bench<'_> {
         }
     }
 
+    /// Waits until everything that is in flight has been sent once.
+    async fn all_sent(&self, cluster: &Cluster) -> Result<(), Failure> {
+        let until = Instant::now() + Duration::from_secs(600);
+        loop {
+            let unsent = cluster.watch.unsent().await?;
+            if unsent == 0 {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(format!("{unsent} transactions were not sent").into());
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
     /// Where the load comes to a lane so rarely that all its work may be over and done with, each
     /// lane gets some more: lanes without open work are not taken over.
     async fn give_work(
@@ -164,7 +194,7 @@ impl Bench<'_> {
         number: usize,
         victim: usize,
     ) -> Result<(), Failure> {
-        if self.args.lanes as u64 > SELDOM_SECONDS * self.args.load {
+        if self.args.in_flight == 0 && self.args.lanes as u64 > SELDOM_SECONDS * self.args.load {
             let signers = cluster.accounts.addresses.iter().map(ToString::to_string);
             let name = format!("before-kill-{number}");
             hand_over_once(cluster, victim, &signers.collect::<Vec<_>>(), &name).await?;

@@ -23,11 +23,16 @@ impl Accounts {
         let directory = tempfile::Builder::new().prefix("stile-bench-keys-").tempdir()?;
         let mut addresses = Vec::with_capacity(count);
         for number in 0..count {
-            let key = format!("0x{:064x}", FIRST_KEY + number as u128);
+            let key = key(number);
             addresses.push(LocalSigner::from_key(&key)?.address());
             std::fs::write(directory.path().join(number.to_string()), key)?;
         }
         Ok(Self { addresses, directory })
+    }
+
+    /// Who signs for one of them.
+    pub(super) fn signer(&self, number: usize) -> Result<LocalSigner, Failure> {
+        Ok(LocalSigner::from_key(&key(number))?)
     }
 
     /// The part of a configuration that makes a node sign for all of them.
@@ -46,4 +51,8 @@ impl Accounts {
         let signers = self.addresses.iter();
         signers.map(|address| format!("[[signer]]\naddress = \"{address}\"\n")).collect()
     }
+}
+
+fn key(number: usize) -> String {
+    format!("0x{:064x}", FIRST_KEY + number as u128)
 }

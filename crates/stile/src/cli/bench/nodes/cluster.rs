@@ -10,6 +10,7 @@ use stile_domain::U256;
 use stile_store::raw::{OwnDatabase, Watch};
 
 use super::accounts::Accounts;
+use super::in_flight::{self, InFlight};
 use super::node::Node;
 use super::{CHAIN_ID, GAS_LIMIT, Mode};
 use crate::cli::Failure;
@@ -36,6 +37,8 @@ pub(in crate::cli::bench) struct Wanted<'w> {
     pub(in crate::cli::bench) settings: String,
     /// Such lines for the first node alone.
     pub(in crate::cli::bench) first: &'w str,
+    /// What is in flight from the start. The chain makes no blocks then, so that it stays so.
+    pub(in crate::cli::bench) in_flight: Option<InFlight>,
 }
 
 /// Nodes on a database of their own.
@@ -73,9 +76,16 @@ impl Cluster {
     async fn start(url: &str, wanted: Wanted<'_>) -> Result<Self, Failure> {
         let store = stile_store::open(default_open_options(url, false))?;
         store.migrate().await?;
+        if let Some(in_flight) = wanted.in_flight {
+            in_flight::fill(&*store, wanted.accounts, in_flight).await?;
+        }
         store.close().await;
+        let blocks = match wanted.in_flight {
+            Some(_) => stile_devchain::Blocks::OnDemand,
+            None => stile_devchain::Blocks::Every(Duration::from_secs(1)),
+        };
         let chain = match wanted.signers {
-            Signers::Send => Some(chain(wanted.accounts).await?),
+            Signers::Send => Some(chain(wanted.accounts, blocks).await?),
             Signers::GiveOutNonces => None,
         };
         let mut cluster = Self {
@@ -136,12 +146,12 @@ impl Cluster {
     }
 }
 
-async fn chain(accounts: &Accounts) -> Result<DevChain, Failure> {
+async fn chain(accounts: &Accounts, blocks: stile_devchain::Blocks) -> Result<DevChain, Failure> {
     let ether = U256::from(10).pow(U256::from(18));
     let funded = accounts.addresses.iter();
     let options = stile_devchain::Options {
         chain_id: CHAIN_ID,
-        blocks: stile_devchain::Blocks::Every(Duration::from_secs(1)),
+        blocks,
         gas_limit: GAS_LIMIT,
         accounts: funded.map(|address| (*address, U256::from(10_000) * ether)).collect(),
         ..stile_devchain::Options::default()

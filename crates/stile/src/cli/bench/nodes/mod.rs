@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cluster` | a database, a chain and nodes, and their end |
 //! | `node` | one process |
+//! | `in_flight` | transactions that are in flight before any node starts |
 //! | `accounts` | as many signers as are wanted, with their keys |
 //! | `spread` | those who hand transactions over to many nodes |
 //! | `figures` | distributions |
@@ -11,12 +12,14 @@
 mod accounts;
 mod cluster;
 mod figures;
+mod in_flight;
 mod node;
 mod spread;
 
 pub(super) use accounts::Accounts;
 pub(super) use cluster::{Cluster, Signers, Wanted};
 pub(super) use figures::Delays;
+pub(super) use in_flight::InFlight;
 pub(super) use node::ready;
 pub(super) use spread::{Sender, Way, hand_over_once, lanes_by_node, request};
 

@@ -83,6 +83,20 @@ impl Node {
         Ok(series(&String::from_utf8_lossy(&body), name))
     }
 
+    /// A counter of its metrics that has no label.
+    pub(in crate::cli::bench) async fn total(&self, name: &str) -> Result<f64, Failure> {
+        let (_, body) = self.connect().await?.get("/metrics").await?;
+        Ok(total(&String::from_utf8_lossy(&body), name))
+    }
+
+    /// The most memory it has had so far, in bytes, where the system tells.
+    pub(in crate::cli::bench) fn peak_memory(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+        Some(kilobytes * 1024)
+    }
+
     /// Ends it without a word, and waits until it is gone.
     pub(in crate::cli::bench) async fn kill(&self) {
         self.process.signal(Signal::Kill);
@@ -98,6 +112,12 @@ fn series(page: &str, name: &str) -> BTreeMap<String, f64> {
         Some((labels.split('"').nth(1)?.to_owned(), value.parse().ok()?))
     });
     found.collect()
+}
+
+/// The value of a metric without labels; 0 if it is not there yet.
+fn total(page: &str, name: &str) -> f64 {
+    let lines = page.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    lines.filter_map(|value| value.trim().parse::<f64>().ok()).next().unwrap_or_default()
 }
 
 /// Waits until a node answers that it is ready.
@@ -122,7 +142,14 @@ pub(in crate::cli::bench) async fn ready(
 
 #[cfg(test)]
 mod tests {
-    use super::series;
+    use super::{series, total};
+
+    #[test]
+    fn a_metric_without_labels_is_found_by_its_whole_name() {
+        let page =
+            "# HELP late_total what\nlate_total_more 7\nlate_total{kind=\"a\"} 9\nlate_total 3\n";
+        assert_eq!((total(page, "late_total"), total(page, "other_total")), (3.0, 0.0));
+    }
 
     #[test]
     fn series_are_told_apart_by_their_label() {

@@ -1,0 +1,321 @@
+//! A person's word about what waits after a restore.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use stile_domain::{Lane, Nonce, TxId, TxState};
+use stile_store::{LaneView, LostTx, RestoreMark, StoreError, Tx};
+use tracing::warn;
+
+use crate::core::Core;
+use crate::restored;
+use crate::tx;
+
+/// Nonces that are named at most.
+const NAMED: u32 = 100;
+
+/// Transactions that are named, or closed at once, at most.
+const MOST: u32 = 10_000;
+
+/// What a person says of transactions that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// They were never sent: they are to be sent.
+    NeverSent,
+    /// They were sent before the database was restored: they are to be closed.
+    WasSent,
+}
+
+/// What is known of a restore on a lane.
+#[derive(Debug, Clone)]
+pub struct Restoration {
+    /// The mark, if there is one.
+    pub mark: Option<RestoreMark>,
+    /// Nonces that the lost history may have used and that have not been read from the chain yet, at
+    /// most 100.
+    pub unread: Vec<Nonce>,
+    /// Why the chain does not say how far it has come, if it does not.
+    pub silent: Option<String>,
+    /// What was found on chain.
+    pub found: Vec<LostTx>,
+    /// What waits.
+    pub waiting: Vec<Tx>,
+}
+
+/// What became of what waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// So many may be sent now.
+    pub cleared: u64,
+    /// So many are what was found on chain.
+    pub recovered: u64,
+    /// So many are `FAILED`.
+    pub closed: u64,
+}
+
+/// Why a word is not taken.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RestoreError {
+    /// There is no transaction of that name.
+    #[error("there is no such transaction")]
+    NotFound,
+    /// The transaction does not wait for a word.
+    #[error("it does not wait for a person's word: it is {}", .0.standing.state)]
+    NotWaiting(Box<Tx>),
+    /// The lane is not marked.
+    #[error("nothing waits for a person's word on this signer")]
+    NotRestored,
+    /// Not everything that was stepped over has been read.
+    #[error(
+        "of nonces that were used before the restore, {} have not been read from the chain yet: what used them may \
+         be what waits here", .0.len()
+    )]
+    Unread(Vec<Nonce>),
+    /// What waits is like what was found, and was not meant by a word about everything.
+    #[error(
+        "{} that wait do the same as transactions that the chain has: say of each what became of it, with stile tx \
+         restored", .0.len()
+    )]
+    Found(Vec<TxId>),
+    /// The chain does not say how far it has come.
+    #[error("the chain does not say what it has of this signer, which may be what waits here: {0}")]
+    Silent(String),
+    /// Another node holds the lane, and only it can make the chain's transaction ours.
+    #[error("another node holds this signer")]
+    HeldElsewhere,
+    /// The store does not say.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+pub(super) async fn restoration(core: &Arc<Core>, lane: Lane) -> Result<Restoration, StoreError> {
+    let view = core.store.lanes(&[lane]).await?.pop().flatten();
+    let mark = view.as_ref().and_then(|view| view.restored);
+    let found = core.store.lost_txs(lane).await?;
+    let (unread, silent) = match &view {
+        Some(view) if mark.is_some_and(|mark| mark.is_open()) => unread(core, view, &found).await?,
+        _ => (Vec::new(), None),
+    };
+    let waiting = core.store.awaiting_word(lane, MOST).await?;
+    Ok(Restoration { mark, unread, silent, found, waiting })
+}
+
+/// What the lost history may have used and nobody has read, and why the chain does not say how far it is.
+/// While it does not, all that was stepped over counts.
+async fn unread(
+    core: &Core,
+    view: &LaneView,
+    found: &[LostTx],
+) -> Result<(Vec<Nonce>, Option<String>), StoreError> {
+    let lane = view.lane;
+    let (count, silent) = match core.chain_latest(lane).await {
+        Ok(count) => (count, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let mut unread = core.store.unread_nonces(lane, count.unwrap_or(Nonce::MAX), NAMED).await?;
+    if let Some(count) = count {
+        let open = core.store.open_txs(&[lane]).await?;
+        let unmined = open.iter().map(|open| &open.tx).filter(|tx| is_unmined(tx));
+        let bound: Vec<Nonce> = unmined.filter_map(|tx| tx.nonce).collect();
+        unread.extend(unseen(count, view.next_nonce, &bound, found));
+        unread.sort_unstable();
+        unread.dedup();
+    }
+    Ok((unread, silent))
+}
+
+fn is_unmined(tx: &Tx) -> bool {
+    matches!(tx.standing.state, TxState::Allocated | TxState::Submitted) && tx.rival.is_none()
+}
+
+/// Nonces below the chain's count that were used by nobody knows whom: those that the cursor has not
+/// passed, and those of transactions of ours (`bound`) that nobody has seen in a block.
+fn unseen(count: Nonce, cursor: Option<Nonce>, bound: &[Nonce], found: &[LostTx]) -> Vec<Nonce> {
+    let above = cursor.unwrap_or(count)..count;
+    let bound = bound.iter().copied().filter(|nonce| *nonce < count);
+    let is_found = |nonce: &Nonce| found.iter().any(|lost| lost.nonce == *nonce);
+    above.take(NAMED as usize).chain(bound).filter(|nonce| !is_found(nonce)).collect()
+}
+
+/// Refuses a word that something is to be sent, while what the chain has may be just that.
+fn check_read(known: &Restoration, force: bool) -> Result<(), RestoreError> {
+    match known {
+        _ if force => Ok(()),
+        Restoration { silent: Some(why), .. } => Err(RestoreError::Silent(why.clone())),
+        Restoration { unread, .. } if !unread.is_empty() => {
+            Err(RestoreError::Unread(unread.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn say_of_lane(
+    core: &Arc<Core>,
+    lane: Lane,
+    verdict: Verdict,
+    force: bool,
+    by: &str,
+) -> Result<Settled, RestoreError> {
+    let known = restoration(core, lane).await?;
+    let Restoration { mark, unread, waiting, .. } = &known;
+    let open = mark.is_some_and(|mark| mark.is_open());
+    if !open && waiting.is_empty() {
+        return Err(RestoreError::NotRestored);
+    }
+    check_read(&known, force)?;
+    if !open && verdict == Verdict::NeverSent && !force {
+        // A word about the lane was given before; these are like what the chain has.
+        return Err(RestoreError::Found(waiting.iter().map(|tx| tx.id).collect()));
+    }
+    warn!(signer = %lane.signer, chain = %lane.chain, by, ?verdict, force, waiting = waiting.len(),
+          unread = unread.len(), "a person's word about a restored database");
+    let mut settled = Settled::default();
+    match verdict {
+        Verdict::NeverSent if open => {
+            let data = json!({ "verdict": "never-sent", "by": by, "unread": unread });
+            let cleared = core.store.settle_restore(&core.holder.node, lane, &data).await?;
+            settled.cleared = cleared.unwrap_or(0);
+        }
+        Verdict::NeverSent => {
+            for tx in waiting {
+                settled.cleared += u64::from(clear(core, tx.id, by).await?.is_some());
+            }
+        }
+        Verdict::WasSent => {
+            settled = close(core, lane, waiting, by).await?;
+        }
+    }
+    told(core, lane);
+    Ok(settled)
+}
+
+pub(super) async fn say_of_tx(
+    core: &Arc<Core>,
+    id: TxId,
+    verdict: Verdict,
+    force: bool,
+    by: &str,
+) -> Result<Tx, RestoreError> {
+    let tx = core.store.txs(&[id]).await?.pop().flatten().ok_or(RestoreError::NotFound)?;
+    let known = restoration(core, tx.lane).await?;
+    let Some(waits) = known.waiting.iter().find(|waits| waits.id == id) else {
+        return Err(RestoreError::NotWaiting(Box::new(tx)));
+    };
+    if verdict == Verdict::NeverSent {
+        check_read(&known, force)?;
+    }
+    warn!(txId = %id, signer = %tx.lane.signer, by, ?verdict, force,
+          "a person's word about a transaction of a restored database");
+    match verdict {
+        Verdict::NeverSent => {
+            clear(core, id, by).await?;
+        }
+        Verdict::WasSent => {
+            close(core, tx.lane, std::slice::from_ref(waits), by).await?;
+        }
+    }
+    told(core, tx.lane);
+    core.store.txs(&[id]).await?.pop().flatten().ok_or(RestoreError::NotFound)
+}
+
+async fn clear(core: &Arc<Core>, id: TxId, by: &str) -> Result<Option<Tx>, StoreError> {
+    let data = json!({ "verdict": "never-sent", "by": by });
+    core.store.clear(&core.holder.node, id, &data).await
+}
+
+/// What was found on chain is taken for what was sent; what has no such evidence is `FAILED`.
+async fn close(
+    core: &Arc<Core>,
+    lane: Lane,
+    waiting: &[Tx],
+    by: &str,
+) -> Result<Settled, RestoreError> {
+    let mut settled = Settled::default();
+    let matching = restored::matching(core, lane, waiting).await?;
+    let claim = core.lanes.slot(lane).claim();
+    for tx in waiting {
+        let lost = matching.iter().find(|(of, _)| of.id == tx.id).map(|(_, lost)| lost);
+        if let Some(lost) = lost {
+            let Some(claim) = claim else { return Err(RestoreError::HeldElsewhere) };
+            if restored::recover(core, claim, tx, lost).await? {
+                settled.recovered += 1;
+                continue;
+            }
+        }
+        // The nonce of what was found may be on record as somebody else's.
+        let which = match lost {
+            Some(lost) => {
+                format!("the chain has {} at nonce {}, which does the same", lost.hash, lost.nonce)
+            }
+            None => "the chain does not show by which transaction".to_owned(),
+        };
+        let words =
+            format!("{by} says that this was sent before the database was restored; {which}");
+        let data = json!({ "verdict": "was-sent", "by": by, "reason": words });
+        let closed = core.store.close_as_sent(&core.holder.node, tx.id, &words, &data).await?;
+        settled.closed += u64::from(closed.is_some());
+    }
+    if settled.recovered > 0 {
+        tx::adopt(core, vec![lane]);
+    }
+    Ok(settled)
+}
+
+fn told(core: &Arc<Core>, lane: Lane) {
+    core.events.send_modify(|count| *count += 1);
+    let slot = core.lanes.slot(lane);
+    slot.set_waiting(true);
+    tx::wake(core, &slot);
+    crate::cluster::ring(core, lane);
+}
+
+#[cfg(test)]
+mod tests {
+    use stile_domain::B256;
+
+    use super::*;
+
+    fn found(nonce: Nonce) -> LostTx {
+        LostTx { nonce, hash: B256::ZERO, block_number: 1, signed: None, claimed_by: None }
+    }
+
+    #[test]
+    fn hole_20_what_the_chain_has_above_the_cursor_is_not_read_yet() {
+        // The chain's count, the cursor, nonces of ours that nobody has seen mined, what was found.
+        for (what, count, cursor, bound, seen, expected) in [
+            ("nothing is mined", 5, Some(5), &[][..], &[][..], &[][..]),
+            ("a lane that has no cursor", 5, None, &[], &[], &[]),
+            ("mined above the cursor: a paused lane", 8, Some(5), &[], &[], &[5, 6, 7]),
+            ("and read since", 8, Some(5), &[], &[6], &[5, 7]),
+            ("the lane is ahead of the chain", 5, Some(9), &[5, 6, 7, 8], &[], &[]),
+            ("a nonce of ours is used, nobody knows by whom", 6, Some(9), &[5, 6], &[], &[5]),
+            ("by what was lost", 6, Some(9), &[5, 6], &[5], &[]),
+        ] {
+            let seen: Vec<LostTx> = seen.iter().copied().map(found).collect();
+            assert_eq!(unseen(count, cursor, bound, &seen), expected, "{what}");
+        }
+        assert_eq!(unseen(u64::MAX, Some(0), &[], &[]).len(), NAMED as usize, "no more are named");
+    }
+
+    #[test]
+    fn hole_20_a_word_is_not_taken_while_the_chain_may_know_better() {
+        let known = |unread: &[Nonce], silent: Option<&str>| Restoration {
+            mark: None,
+            unread: unread.to_vec(),
+            silent: silent.map(str::to_owned),
+            found: Vec::new(),
+            waiting: Vec::new(),
+        };
+        assert!(check_read(&known(&[], None), false).is_ok());
+        let unread = check_read(&known(&[7], None), false);
+        assert!(
+            matches!(&unread, Err(RestoreError::Unread(nonces)) if *nonces == [7]),
+            "{unread:?}"
+        );
+        for unread in [&[][..], &[7]] {
+            let silent = check_read(&known(unread, Some("no answer")), false);
+            assert!(matches!(silent, Err(RestoreError::Silent(_))), "{silent:?}");
+            assert!(check_read(&known(unread, Some("no answer")), true).is_ok());
+        }
+    }
+}

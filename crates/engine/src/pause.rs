@@ -1,0 +1,60 @@
+//! Pauses that nobody asked for.
+//!
+//! A node that finds something wrong with a lane pauses it, and only while the lane is its own: behind
+//! the fence, like all that a holder writes. A node that slept and wakes up knows nothing of what its
+//! successor has signed, nor of what a person has looked at and resumed since. A person's pause needs no
+//! lease.
+
+use std::sync::Arc;
+
+use stile_domain::Lane;
+use stile_store::{NewLaneEvent, Refusal, StoreError};
+use tracing::{debug, info};
+
+use crate::core::Core;
+
+/// A pause or a resumption raises the token under its holder, which then only has to claim it anew.
+const TRIES: usize = 2;
+
+/// Pauses a lane, with what was found, if this node holds it.
+pub(crate) async fn as_holder(
+    core: &Arc<Core>,
+    lane: Lane,
+    found: &NewLaneEvent,
+    reason: &str,
+) -> Result<(), StoreError> {
+    is_paused_as_holder(core, lane, found, reason).await.map(|_| ())
+}
+
+/// The same. Answers whether the lane is paused now, by this or for another reason, and what was
+/// found is in its history.
+pub(crate) async fn is_paused_as_holder(
+    core: &Arc<Core>,
+    lane: Lane,
+    found: &NewLaneEvent,
+    reason: &str,
+) -> Result<bool, StoreError> {
+    let slot = core.lanes.slot(lane);
+    for _ in 0..TRIES {
+        let Some(claim) = slot.claim() else { break };
+        match core.store.pause_as_holder(&claim, found, reason, core.lease()).await? {
+            Ok(()) => {
+                info!(signer = %lane.signer, chain = %lane.chain, reason, "lane paused");
+                return Ok(true);
+            }
+            Err(Refusal::Fenced(owner)) => {
+                core.lost(&slot, claim, &owner, "pause");
+                if !core.is_ours(&owner) {
+                    return Ok(false);
+                }
+                core.acquire(&[lane]).await?;
+            }
+            Err(refusal) => {
+                debug!(%refusal, signer = %lane.signer, "not paused; looked at again");
+                return Ok(false);
+            }
+        }
+    }
+    debug!(signer = %lane.signer, chain = %lane.chain, "not paused: its holder sees to it");
+    Ok(false)
+}

@@ -1,0 +1,108 @@
+//! What was final and is not on the chain any more.
+//!
+//! Whoever follows a chain never takes that back by itself. The lane is paused, with the reason in
+//! words, and a person is called, once.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use stile_chain::ChainError;
+use stile_domain::{B256, Lane, LaneEventKind, TxId};
+use stile_store::{LaneEvent, NewLaneEvent, StoreError};
+use tracing::error;
+
+use crate::core::Core;
+use crate::metrics;
+use crate::pause;
+use crate::tx::track::Track;
+
+/// A transaction that was as final as anything gets, in this block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) lane: Lane,
+    pub(super) id: TxId,
+    pub(super) height: u64,
+    pub(super) block: B256,
+}
+
+/// Calls a person for each of them. A pass that cannot do so is made again.
+pub(super) async fn raise(
+    core: &Arc<Core>,
+    track: &Track,
+    lost: Vec<Lost>,
+) -> Result<(), ChainError> {
+    for lost in lost {
+        let is_known = alarmed(track).contains(&lost.id);
+        if is_known {
+            continue;
+        }
+        let called = call(core, &lost).await.map_err(|error| {
+            metrics::store_failed("pause");
+            let why = format!("a lane could not be paused: {error}");
+            ChainError::Unreachable { chain: track.pool.chain(), said: vec![why] }
+        })?;
+        match called {
+            Called::Yes => {
+                alarmed(track).insert(lost.id);
+            }
+            Called::NotYet => track.adopted().push(lost.lane),
+            Called::NotOurs => {}
+        }
+    }
+    Ok(())
+}
+
+fn alarmed(track: &Track) -> std::sync::MutexGuard<'_, std::collections::HashSet<TxId>> {
+    track.alarmed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Whether a person was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Called {
+    /// The lane is paused, and its history says what was lost.
+    Yes,
+    /// The lane changed hands or its token meanwhile: it is looked at again.
+    NotYet,
+    /// This node does not hold the lane. Whoever takes it over looks at it.
+    NotOurs,
+}
+
+/// Pauses the lane, if it is this node's by the store's word. One that is paused for another reason
+/// keeps it, and its history says what was lost all the same.
+async fn call(core: &Arc<Core>, lost: &Lost) -> Result<Called, StoreError> {
+    let Lost { lane, id, height, block } = *lost;
+    let Some(claim) = core.lanes.slot(lane).claim() else { return Ok(Called::NotOurs) };
+    let Some(view) = core.store.lanes(&[lane]).await?.pop().flatten() else {
+        return Ok(Called::NotOurs);
+    };
+    if !core.is_ours(&view.owner) || view.owner.token != claim.token() {
+        return Ok(Called::NotYet);
+    }
+    metrics::finality_contradicted();
+    let reason = format!(
+        "transaction {id} was final in block {height} ({block}), which is not on the chain any more: \
+         what was final is never taken back without a person"
+    );
+    error!(signer = %lane.signer, chain = %lane.chain, txId = %id, height, %block, reason, "final and gone");
+    if view.paused.is_some() && is_told(core, lane, id).await? {
+        return Ok(Called::Yes);
+    }
+    let data = json!({ "txId": id, "blockNumber": height, "blockHash": block });
+    let event = NewLaneEvent { kind: LaneEventKind::ChainReset, data };
+    match pause::is_paused_as_holder(core, lane, &event, &reason).await? {
+        true => Ok(Called::Yes),
+        false => Ok(Called::NotYet),
+    }
+}
+
+/// How many entries of a lane's history are read, to see whether a person was called before.
+const HISTORY: u32 = 100;
+
+/// Whether the lane's history says already that this one was lost: another process may have seen it.
+async fn is_told(core: &Core, lane: Lane, id: TxId) -> Result<bool, StoreError> {
+    let told = core.store.lane_history(lane, None, HISTORY).await?;
+    let of_this = |event: &LaneEvent| {
+        event.kind == LaneEventKind::ChainReset && event.data["txId"] == json!(id)
+    };
+    Ok(told.iter().any(of_this))
+}

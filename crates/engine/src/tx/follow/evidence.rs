@@ -1,0 +1,391 @@
+//! What the endpoints agree on about the blocks that decide something.
+//!
+//! Nothing ends a transaction, and nothing takes an end back, on the word of one endpoint where
+//! there are several. Each is asked for its block at that height, and for the receipts in it. That
+//! costs each endpoint two questions for every block in which something is decided, however much is.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use stile_chain::Block;
+use stile_domain::{B256, Decision, Header, Lane, Nonce, Receipt, Verdict, Votes};
+
+use crate::metrics;
+use crate::tx::track::Track;
+
+/// Blocks on top of one that endpoints may still differ about without anybody being wrong: two
+/// blocks at one height are made now and then.
+pub(super) const SETTLED: u64 = 2;
+
+/// What is to be concluded from a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) height: u64,
+    pub(crate) block: B256,
+    pub(crate) subject: Subject,
+}
+
+/// What is in the block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A transaction, with this receipt.
+    Mined { tx_hash: B256, status: bool },
+    /// A transaction that used up a lane's nonce; any, if its hash is not known.
+    Used { lane: Lane, nonce: Nonce, tx_hash: Option<B256> },
+    /// Whatever is in it: it is canonical, and so on top of others.
+    OnTop,
+}
+
+/// What an endpoint says about a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Another block is at that height.
+    OtherBlock(B256),
+    /// It is not in the block.
+    NotInBlock,
+    /// It is in the block, and went this way.
+    Mined { status: bool },
+    /// The nonce is used up by it.
+    Used,
+    /// It is the block at that height.
+    OnTop,
+}
+
+/// What the endpoints decided about a claim.
+#[derive(Debug, Clone)]
+pub(crate) struct Ruling {
+    pub(crate) decision: Decision<Word>,
+    /// The receipt by the word of those who won, where they have another one.
+    pub(crate) receipt: Option<Receipt>,
+    /// What the endpoint says that is followed.
+    pub(crate) followed: Option<Word>,
+}
+
+impl Claim {
+    /// The word of whoever agrees.
+    fn word(&self) -> Word {
+        match self.subject {
+            Subject::Mined { status, .. } => Word::Mined { status },
+            Subject::Used { .. } => Word::Used,
+            Subject::OnTop => Word::OnTop,
+        }
+    }
+
+    /// What an endpoint says, by its block at that height and its receipt. Nothing if it has no such
+    /// block, or has the block and not the receipt yet.
+    fn said(&self, block: Option<&Block>, receipts: &[Receipt]) -> Option<Word> {
+        let block = block?;
+        if block.header.hash != self.block {
+            return Some(Word::OtherBlock(block.header.hash));
+        }
+        match &self.subject {
+            Subject::Mined { tx_hash, .. } => {
+                if !block.transactions.iter().any(|tx| tx.hash == *tx_hash) {
+                    return Some(Word::NotInBlock);
+                }
+                let receipt = receipts.iter().find(|receipt| receipt.tx_hash == *tx_hash)?;
+                Some(Word::Mined { status: receipt.status })
+            }
+            Subject::Used { lane, nonce, tx_hash } => {
+                let used = block.transactions.iter().any(|tx| {
+                    let is_it = tx_hash.is_none_or(|hash| hash == tx.hash);
+                    match tx.sender() {
+                        Some(sender) => is_it && sender == (lane.signer, *nonce),
+                        // The endpoint tells no more than hashes.
+                        None => is_it && tx_hash.is_some(),
+                    }
+                });
+                Some(if used { Word::Used } else { Word::NotInBlock })
+            }
+            Subject::OnTop => Some(Word::OnTop),
+        }
+    }
+}
+
+/// Has the endpoints decide about claims, in their order. `followed` is the place of the endpoint
+/// that is followed.
+pub(crate) async fn rule(track: &Track, claims: &[Claim], followed: usize) -> Vec<Ruling> {
+    let heights: BTreeSet<u64> = claims.iter().map(|claim| claim.height).collect();
+    let heights: Vec<u64> = heights.into_iter().collect();
+    let whole = claims.iter().any(|claim| matches!(claim.subject, Subject::Used { .. }));
+    let ballots = track.pool.ballots(&heights, whole).await;
+    let receipts = receipts(track, claims, &ballots).await;
+    let quorum = track.pool.quorum();
+    let mut counted: HashSet<u64> = HashSet::new();
+    let mut rulings = Vec::with_capacity(claims.len());
+    for claim in claims {
+        let none = Vec::new();
+        let of_block = receipts.get(&(claim.height, claim.block));
+        let of = |place: usize| of_block.and_then(|by| by.get(place)).unwrap_or(&none);
+        let said: Vec<Option<Word>> = ballots
+            .blocks(claim.height)
+            .enumerate()
+            .map(|(place, block)| claim.said(block, of(place)))
+            .collect();
+        let decision = quorum.decide(&claim.word(), &said);
+        let holds = match &decision {
+            Decision::Agreed => Some(claim.word()),
+            Decision::Outvoted(word) => Some(*word),
+            Decision::Open(_) => None,
+        };
+        if counted.insert(claim.height) {
+            count(track, &said, holds.unwrap_or(claim.word()));
+        }
+        if let Some(holds) = holds {
+            blame(track, claim, &said, holds);
+        }
+        let winner = said.iter().position(|word| *word == holds && holds.is_some());
+        let receipt = winner.and_then(|place| {
+            let Subject::Mined { tx_hash, .. } = claim.subject else { return None };
+            of(place).iter().find(|receipt| receipt.tx_hash == tx_hash).cloned()
+        });
+        let followed = said.get(followed).copied().flatten();
+        rulings.push(Ruling { decision, receipt, followed });
+    }
+    rulings
+}
+
+/// The receipts of each block, by each of the endpoints that have the block.
+async fn receipts(
+    track: &Track,
+    claims: &[Claim],
+    ballots: &stile_chain::Ballots,
+) -> BTreeMap<(u64, B256), Vec<Vec<Receipt>>> {
+    let mut wanted: BTreeMap<(u64, B256), Vec<B256>> = BTreeMap::new();
+    for claim in claims {
+        if let Subject::Mined { tx_hash, .. } = claim.subject {
+            wanted.entry((claim.height, claim.block)).or_default().push(tx_hash);
+        }
+    }
+    let mut receipts = BTreeMap::new();
+    for ((height, hash), wanted) in wanted {
+        let has: Vec<bool> =
+            ballots.hashes(height).iter().map(|said| *said == Some(hash)).collect();
+        // Only place and hash of it are looked at.
+        let block = Header { height, hash, parent: B256::ZERO };
+        let by_each = track.pool.receipts_by_each(&block, &wanted, &has).await;
+        receipts.insert((height, hash), by_each);
+    }
+    receipts
+}
+
+/// Has the endpoints decide which blocks are canonical at some heights, in their order, with the
+/// word of the endpoint that is followed.
+pub(super) async fn canonical(
+    track: &Track,
+    claims: &[(u64, B256)],
+    followed: usize,
+) -> Vec<(Decision<B256>, Option<B256>)> {
+    let heights: BTreeSet<u64> = claims.iter().map(|(height, _)| *height).collect();
+    let heights: Vec<u64> = heights.into_iter().collect();
+    let ballots = track.pool.ballots(&heights, false).await;
+    let mut decided = Vec::with_capacity(claims.len());
+    for (height, hash) in claims {
+        let said = ballots.hashes(*height);
+        let decision = track.pool.quorum().decide(hash, &said);
+        let holds = match &decision {
+            Decision::Agreed => Some(*hash),
+            Decision::Outvoted(other) => Some(*other),
+            Decision::Open(_) => None,
+        };
+        count(track, &said, holds.unwrap_or(*hash));
+        if let Some(holds) = holds {
+            for (place, word) in said.iter().enumerate() {
+                if let Some(other) = word.filter(|word| *word != holds) {
+                    tell(track, place, *height, &differs(*height, other, holds), true);
+                }
+            }
+        }
+        decided.push((decision, said.get(followed).copied().flatten()));
+    }
+    decided
+}
+
+fn differs(height: u64, other: B256, holds: B256) -> String {
+    format!("has {other} as block {height}, where the others have {holds}")
+}
+
+/// Counts who agreed with what holds.
+fn count<T: PartialEq + Copy>(track: &Track, said: &[Option<T>], holds: T) {
+    for (status, word) in track.pool.endpoints().iter().zip(said) {
+        let vote = match word {
+            Some(word) if *word == holds => "agree",
+            Some(_) => "disagree",
+            None => "silent",
+        };
+        metrics::vote(track.pool.chain(), &status.shown, vote);
+    }
+}
+
+/// Names whoever said something else than what holds.
+fn blame(track: &Track, claim: &Claim, said: &[Option<Word>], holds: Word) {
+    let height = claim.height;
+    for (place, word) in said.iter().enumerate() {
+        let Some(word) = word.filter(|word| *word != holds) else { continue };
+        let (words, is_fork) = match (word, holds) {
+            (Word::OtherBlock(other), Word::OtherBlock(holds)) => {
+                (differs(height, other, holds), true)
+            }
+            (Word::OtherBlock(other), _) => (differs(height, other, claim.block), true),
+            (_, Word::OtherBlock(holds)) => (differs(height, claim.block, holds), true),
+            (Word::NotInBlock, _) => {
+                (format!("leaves out of block {height} what the others have there"), false)
+            }
+            (Word::Mined { status }, Word::Mined { .. }) => {
+                let went = if status { "succeeded" } else { "failed" };
+                let which = claim.tx_hash().map_or_else(String::new, |hash| format!(" {hash}"));
+                let words = format!(
+                    "says that{which} {went} in block {height}, and the others that it did not"
+                );
+                (words, false)
+            }
+            (Word::Mined { .. } | Word::Used | Word::OnTop, _) => {
+                let which = claim.tx_hash().map_or("a transaction".to_owned(), |h| h.to_string());
+                (format!("shows {which} in block {height}, where the others do not"), false)
+            }
+        };
+        tell(track, place, height, &words, is_fork);
+    }
+}
+
+/// Names an endpoint. What endpoints say about the newest blocks may still change by itself.
+fn tell(track: &Track, place: usize, height: u64, words: &str, is_fork: bool) {
+    if is_fork && !is_settled(track, height) {
+        return;
+    }
+    if let Some(status) = track.pool.endpoints().get(place) {
+        metrics::contradicted(track.pool.chain(), &status.shown);
+        if status.contradiction.is_none() {
+            tracing::warn!(chain = %track.pool.chain(), endpoint = status.shown, words,
+                  "an endpoint contradicts what the others agree on");
+        }
+    }
+    track.pool.contradicted(place, words, true);
+}
+
+/// Whether endpoints that differ about a height contradict each other, and are not only a moment
+/// apart.
+pub(super) fn is_settled(track: &Track, height: u64) -> bool {
+    track.pool.comparable_height().is_some_and(|newest| height + SETTLED <= newest)
+}
+
+impl Claim {
+    fn tx_hash(&self) -> Option<B256> {
+        match self.subject {
+            Subject::Mined { tx_hash, .. } => Some(tx_hash),
+            Subject::Used { tx_hash, .. } => tx_hash,
+            Subject::OnTop => None,
+        }
+    }
+}
+
+/// What is left open, in words.
+pub(super) fn open_words(track: &Track, verdict: Verdict, height: u64) -> String {
+    let quorum = track.pool.quorum();
+    let (required, configured) = (quorum.required(), quorum.configured());
+    let statuses = track.pool.endpoints();
+    match verdict {
+        Verdict::Contradicted => format!(
+            "the endpoints contradict each other about block {height}, and no majority of the {configured} outvotes the rest"
+        ),
+        Verdict::TooFewVoters | Verdict::Agreed => {
+            let answering = statuses.iter().filter(|status| status.answers).count();
+            let silent = statuses
+                .iter()
+                .filter(|status| !status.answers || status.head.is_none_or(|head| head < height));
+            let silent: Vec<String> = silent
+                .map(|status| match (status.answers, status.head) {
+                    (true, Some(head)) => format!("{} is at block {head}", status.shown),
+                    _ => format!("{} does not answer", status.shown),
+                })
+                .collect();
+            format!(
+                "{required} of {configured} endpoints have to agree about block {height}, and too few say anything: {answering} answer ({})",
+                silent.join("; ")
+            )
+        }
+    }
+}
+
+/// Whether two at least have this block, whatever the quorum is.
+pub(super) async fn two_agree(track: &Track, height: u64, hash: B256) -> bool {
+    let said = track.pool.ballots(&[height], false).await.hashes(height);
+    Votes::on(&hash, &said).agree >= 2
+}
+
+#[cfg(test)]
+mod tests {
+    use stile_chain::Sighting;
+    use stile_domain::{Address, ChainId};
+
+    use super::*;
+
+    const TX: B256 = B256::repeat_byte(7);
+    const OURS: B256 = B256::repeat_byte(1);
+    const OTHER: B256 = B256::repeat_byte(2);
+
+    fn block(hash: B256, transactions: Vec<Sighting>) -> Block {
+        let header = Header { height: 5, hash, parent: B256::ZERO };
+        Block { header, transactions, timestamp: 0, base_fee: None }
+    }
+
+    fn receipt(status: bool) -> Receipt {
+        Receipt {
+            tx_hash: TX,
+            block_number: 5,
+            block_hash: OURS,
+            transaction_index: 0,
+            status,
+            gas_used: 1,
+            effective_gas_price: 1,
+            contract_address: None,
+        }
+    }
+
+    #[test]
+    fn hole_23_what_an_endpoint_says_about_a_receipt() {
+        let subject = Subject::Mined { tx_hash: TX, status: true };
+        let claim = Claim { height: 5, block: OURS, subject };
+        let with = block(OURS, vec![Sighting::of_nobody(TX)]);
+        let without = block(OURS, Vec::new());
+        let other = block(OTHER, vec![Sighting::of_nobody(TX)]);
+        let table = [
+            (None, vec![], None),
+            (Some(&other), vec![receipt(true)], Some(Word::OtherBlock(OTHER))),
+            (Some(&without), vec![receipt(true)], Some(Word::NotInBlock)),
+            (Some(&with), vec![], None),
+            (Some(&with), vec![receipt(true)], Some(Word::Mined { status: true })),
+            (Some(&with), vec![receipt(false)], Some(Word::Mined { status: false })),
+        ];
+        for (block, receipts, word) in table {
+            assert_eq!(claim.said(block, &receipts), word, "{block:?} {receipts:?}");
+        }
+        assert_eq!(claim.word(), Word::Mined { status: true });
+    }
+
+    #[test]
+    fn hole_23_what_an_endpoint_says_about_a_nonce() {
+        let lane = Lane::new(ChainId::new(1).unwrap(), Address::repeat_byte(3));
+        let used = |tx_hash| Claim {
+            height: 5,
+            block: OURS,
+            subject: Subject::Used { lane, nonce: 4, tx_hash },
+        };
+        let tx = |from, nonce| block(OURS, vec![Sighting { hash: TX, from, nonce }]);
+        let other = Address::repeat_byte(9);
+        let hash_only = block(OURS, vec![Sighting::of_nobody(TX)]);
+        let table = [
+            (Some(TX), tx(lane.signer, 4), Word::Used),
+            (Some(TX), tx(lane.signer, 5), Word::NotInBlock),
+            // Somebody's transaction, shown under another name.
+            (Some(TX), tx(other, 4), Word::NotInBlock),
+            (Some(OTHER), tx(lane.signer, 4), Word::NotInBlock),
+            (None, tx(lane.signer, 4), Word::Used),
+            (None, tx(other, 4), Word::NotInBlock),
+            (Some(TX), hash_only.clone(), Word::Used),
+            (None, hash_only, Word::NotInBlock),
+        ];
+        for (hash, block, word) in table {
+            assert_eq!(used(hash).said(Some(&block), &[]), Some(word), "{hash:?} {block:?}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Transactions whose gas cannot be estimated.
+
+use std::time::Duration;
+
+use stile_domain::{EstimatePolicy, SubState, TxId, TxState};
+use stile_engine::{Node, Settings, TxRequest, TxSettings};
+use testkit::{RpcProxy, eventually};
+
+use crate::common::{Bench, on, on_both_stores};
+use crate::setup::{
+    chain, get, history, kinds, lane, mined, send, settings, start, transfer, until,
+};
+
+on_both_stores!(
+    hole_21_a_transaction_without_an_estimate_holds_up_nobody,
+    hole_21_after_its_tries_it_is_refused_with_the_nodes_words,
+    hole_21_tries_do_not_count_while_the_chain_is_away
+);
+
+/// A transfer whose caller does not say how much gas it needs.
+fn without_gas(request_id: &str) -> TxRequest {
+    let mut request = transfer(0, request_id);
+    request.payload.gas_limit = None;
+    request
+}
+
+fn trying(bench: &Bench, tries: u32) -> Settings {
+    let usual = settings(bench, "a");
+    let estimate = EstimatePolicy {
+        tries,
+        first_pause: Duration::from_millis(100),
+        longest_pause: Duration::from_millis(400),
+    };
+    Settings { tx: TxSettings { estimate, ..usual.tx.clone() }, ..usual }
+}
+
+async fn until_set_aside(node: &Node, id: TxId) {
+    eventually("it to be set aside", async || {
+        let tx = get(node, id).await;
+        (tx.standing.sub_state == Some(SubState::Estimating)).then_some(())
+    })
+    .await;
+}
+
+async fn hole_21_a_transaction_without_an_estimate_holds_up_nobody(bench: Bench) {
+    let anvil = chain(true).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let node = start(&bench, trying(&bench, 1000), &[&proxy.url()]).await;
+    proxy.hold("eth_estimateGas");
+    let aside = send(&node, without_gas("first")).await;
+    let later = send(&node, without_gas("second")).await;
+    assert_eq!((aside.nonce, aside.standing.state), (None, TxState::Created));
+    let behind = send(&node, transfer(0, "behind")).await;
+    assert_eq!(mined(&node, behind.id).await.nonce, Some(0), "nobody waits for the first");
+    until_set_aside(&node, aside.id).await;
+    until_set_aside(&node, later.id).await;
+    // Nor do those that come later wait in the store for it: they get their nonces at once.
+    let mut count = 0;
+    eventually("a nonce at once", async || {
+        count += 1;
+        send(&node, transfer(0, &format!("at once {count}"))).await.nonce
+    })
+    .await;
+    let diagnosis = node.lanes().doctor(lane(0)).await.unwrap();
+    assert!(diagnosis.summary.contains("estimate"), "{}", diagnosis.summary);
+    assert!(diagnosis.findings.iter().any(|finding| finding.code == "estimating"));
+    assert_eq!(kinds(&history(&node, aside.id).await), ["ACCEPTED", "NOT_ESTIMATED"]);
+    proxy.release();
+    let (first, second) = (mined(&node, aside.id).await, mined(&node, later.id).await);
+    assert_eq!(first.error, None);
+    assert!(first.nonce > Some(0) && second.nonce > Some(0));
+    let kinds = kinds(&history(&node, aside.id).await);
+    assert_eq!(kinds[..4], ["ACCEPTED", "NOT_ESTIMATED", "ESTIMATED", "BOUND"]);
+    node.shutdown().await;
+}
+
+async fn hole_21_after_its_tries_it_is_refused_with_the_nodes_words(bench: Bench) {
+    let anvil = chain(true).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let node = start(&bench, trying(&bench, 3), &[&proxy.url()]).await;
+    // What says nothing about the transaction.
+    proxy.fail("eth_estimateGas", -32005, "no estimates on Wednesdays");
+    let hopeless = send(&node, without_gas("hopeless")).await;
+    let refused = until(&node, hopeless.id, TxState::Failed).await;
+    assert_eq!((refused.nonce, refused.standing.sub_state), (None, Some(SubState::Rejected)));
+    let words = refused.error.unwrap();
+    assert!(words.contains("tried 3 times") && words.contains("on Wednesdays"), "{words}");
+    let kinds = kinds(&history(&node, hopeless.id).await);
+    assert_eq!(kinds, ["ACCEPTED", "NOT_ESTIMATED", "REJECTED"], "told once");
+    assert_eq!(proxy.count("eth_estimateGas"), 3);
+    let next = send(&node, transfer(0, "next")).await;
+    assert_eq!(mined(&node, next.id).await.nonce, Some(0), "it cost no nonce");
+    node.shutdown().await;
+}
+
+async fn hole_21_tries_do_not_count_while_the_chain_is_away(bench: Bench) {
+    let anvil = chain(true).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let node = start(&bench, trying(&bench, 3), &[&proxy.url()]).await;
+    mined(&node, send(&node, transfer(0, "before")).await.id).await;
+    proxy.fail_all(503);
+    let waits = send(&node, without_gas("waits")).await;
+    proxy.reset();
+    eventually("many looks", async || (proxy.count("eth_chainId") > 40).then_some(())).await;
+    let tx = get(&node, waits.id).await;
+    assert_eq!(tx.standing.sub_state, Some(SubState::Pending), "that is not its own trouble");
+    // One that is set aside already is not refused for it either.
+    proxy.heal().await;
+    mined(&node, waits.id).await;
+    proxy.hold("eth_estimateGas");
+    let aside = send(&node, without_gas("aside")).await;
+    until_set_aside(&node, aside.id).await;
+    proxy.fail_all(503);
+    proxy.release();
+    proxy.reset();
+    eventually("many looks", async || (proxy.count("eth_chainId") > 40).then_some(())).await;
+    assert_eq!(get(&node, aside.id).await.standing.state, TxState::Created);
+    proxy.heal().await;
+    mined(&node, aside.id).await;
+    node.shutdown().await;
+}

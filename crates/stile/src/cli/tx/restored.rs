@@ -1,0 +1,43 @@
+//! `stile tx restored`.
+
+use std::collections::HashMap;
+
+use clap::Args;
+use serde_json::json;
+
+use super::show;
+use crate::cli::Failure;
+use crate::cli::client::ServerArgs;
+use crate::cli::table;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RestoredArgs {
+    /// The transaction's id, as `stile signer restored` lists it.
+    #[arg(value_name = "TX_ID")]
+    id: String,
+    /// It was never sent: send it. If it was, it is paid twice.
+    #[arg(long, required_unless_present = "was_sent", conflicts_with = "was_sent")]
+    never_sent: bool,
+    /// It was sent before the database was restored: close it.
+    #[arg(long)]
+    was_sent: bool,
+    /// Also while it is not known what used some of the nonces from before the restore.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+pub(super) async fn restored(
+    args: RestoredArgs,
+    environment: &HashMap<String, String>,
+) -> Result<(), Failure> {
+    let client = args.server.client(environment)?;
+    let verdict = if args.never_sent { "never-sent" } else { "was-sent" };
+    let path = format!("{}/restored", show::path(&args.id));
+    let tx = client.post(&path, &json!({ "verdict": verdict, "force": args.force })).await?;
+    if args.server.json {
+        return table::print(&table::json(&tx));
+    }
+    show::print(&tx, false)
+}
