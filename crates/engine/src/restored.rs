@@ -26,8 +26,8 @@ use tracing::{debug, info, warn};
 use crate::core::Core;
 use crate::lanes::Slot;
 use crate::metrics;
-use crate::tx;
 use crate::tx::track::Track;
+use crate::tx::{self, outside};
 
 /// How often lanes that are known to be marked are looked at.
 const POLL: Duration = Duration::from_secs(1);
@@ -48,6 +48,9 @@ const WAITING_LIMIT: u32 = 10_000;
 /// log.
 const SCAN_LIMIT: u64 = 20_000;
 const SCAN_TOLD: u64 = 1_000;
+
+/// How far below the head a block may still be replaced, so that what was found in it is looked for again.
+const RECENT_BLOCKS: u64 = 128;
 
 /// Blocks asked for in one go.
 const SCAN_STEP: u64 = 32;
@@ -212,20 +215,43 @@ async fn read_on(
         let mut unread = core.store.unread_nonces(lane, count, limit).await?;
         unread.retain(|nonce| !unreadable.contains(nonce));
         if unread.is_empty() {
+            read_again(core, track, claim).await?;
             return Ok(!unreadable.is_empty());
         }
         let view = track.pool.view().await?;
-        let (found, forgotten) = read(&view, lane, &unread).await?;
+        let (found, forgotten) = read(track, &view, lane, &unread).await?;
         note(core, claim, &found).await?;
         if forgotten {
             let unread = core.store.unread_nonces(lane, count, SCAN_NONCES).await?;
             let mut wanted = unread.into_iter().collect();
-            let found = scan(&view, lane, &mut wanted).await?;
+            let found = scan(track, &view, lane, &mut wanted).await?;
             note(core, claim, &found).await?;
             return Ok(!wanted.is_empty());
         }
         unreadable.extend(unread);
     }
+}
+
+/// Reads those once more that are not in the blocks any more in which they were found, and belong to
+/// nobody: a reorganisation may have put another transaction at their nonces.
+async fn read_again(core: &Core, track: &Track, claim: Claim) -> Result<(), Unread> {
+    let lane = claim.lane();
+    let view = track.pool.view().await?;
+    let recent = view.head().height.saturating_sub(RECENT_BLOCKS);
+    let found = core.store.lost_txs(lane).await?;
+    let found: Vec<LostTx> = found
+        .into_iter()
+        .filter(|lost| lost.claimed_by.is_none() && lost.block_number > recent)
+        .collect();
+    let heights: BTreeSet<u64> = found.iter().map(|lost| lost.block_number).collect();
+    let heights: Vec<u64> = heights.into_iter().collect();
+    let blocks = view.blocks(&heights).await?;
+    let there = blocks.iter().flatten().flat_map(|block| &block.transactions);
+    let there: BTreeSet<B256> = there.map(|tx| tx.hash).collect();
+    let moved = found.iter().filter(|lost| !there.contains(&lost.hash));
+    let moved: Vec<Nonce> = moved.map(|lost| lost.nonce).collect();
+    let (found, _) = read(track, &view, lane, &moved).await?;
+    note(core, claim, &found).await
 }
 
 /// Writes down what was found.
@@ -425,6 +451,7 @@ async fn tell(core: &Arc<Core>, claim: Claim, waiting: &[Tx]) -> Result<(), Stor
 /// Which transactions used these nonces, as far as the endpoint says, and whether it has forgotten the
 /// states that tell. Those that it does not say anything about are left out.
 async fn read(
+    track: &Track,
     view: &View,
     lane: Lane,
     nonces: &[Nonce],
@@ -442,7 +469,7 @@ async fn read(
             }
         };
         if let Some(height) = height {
-            match read_blocks(view, lane, &[height], &mut wanted).await {
+            match read_blocks(track, view, lane, &[height], &mut wanted).await {
                 Ok(more) => found.extend(more),
                 Err(error) if found.is_empty() => return Err(error),
                 // What was found is written down; the rest is read again.
@@ -499,6 +526,7 @@ async fn block_of(
 
 /// Looks for the rest block by block, the newest first.
 async fn scan(
+    track: &Track,
     view: &View,
     lane: Lane,
     wanted: &mut BTreeSet<Nonce>,
@@ -508,7 +536,7 @@ async fn scan(
     while !wanted.is_empty() && read < SCAN_LIMIT {
         let bottom = top.saturating_sub(SCAN_STEP - 1);
         let heights: Vec<u64> = (bottom..=top).rev().collect();
-        match read_blocks(view, lane, &heights, wanted).await {
+        match read_blocks(track, view, lane, &heights, wanted).await {
             Ok(more) => found.extend(more),
             Err(error) if found.is_empty() => return Err(error),
             Err(_) => break,
@@ -524,17 +552,25 @@ async fn scan(
     Ok(found)
 }
 
-/// What these blocks have of an account at the wanted nonces, which are then wanted no longer.
+/// What these blocks have of an account at the wanted nonces, which are then wanted no longer. What a
+/// quorum of the endpoints has not seen there is left out.
 async fn read_blocks(
+    track: &Track,
     view: &View,
     lane: Lane,
     heights: &[u64],
     wanted: &mut BTreeSet<Nonce>,
 ) -> Result<Vec<LostTx>, ChainError> {
     let blocks = view.blocks(heights).await?;
-    let seen = blocks.iter().flatten().flat_map(|block| &block.transactions);
-    let seen = seen.filter(|tx| tx.from == lane.signer && wanted.contains(&tx.nonce));
-    let hashes: Vec<_> = seen.map(|tx| tx.hash).collect();
+    let mut told = Vec::new();
+    for block in blocks.iter().flatten() {
+        let ours = block.transactions.iter().filter(|tx| tx.from == lane.signer);
+        let ours = ours.filter(|tx| wanted.contains(&tx.nonce));
+        told.extend(ours.map(|tx| (tx.nonce, tx.hash, block.header)));
+    }
+    let seen = outside::are_seen(track, view, lane, &told).await;
+    let hashes: Vec<_> =
+        told.iter().zip(seen).filter_map(|((_, hash, _), seen)| seen.then_some(*hash)).collect();
     let mined = view.mined(&hashes).await?;
     let found: Vec<LostTx> = mined
         .into_iter()

@@ -128,7 +128,6 @@ CREATE TABLE lost_tx (
     found_at timestamp with time zone NOT NULL,
     claimed_by uuid,
     CONSTRAINT lost_tx_claimed_by_key UNIQUE (claimed_by),
-    CONSTRAINT lost_tx_hash_key UNIQUE (hash),
     CONSTRAINT lost_tx_pkey PRIMARY KEY (chain_id, signer, nonce),
     CONSTRAINT lost_tx_block_number_check CHECK ((block_number >= 0)),
     CONSTRAINT lost_tx_chain_id_check CHECK ((chain_id > 0)),
@@ -408,7 +407,7 @@ CREATE OR REPLACE FUNCTION public.lost_tx_refuse()
  LANGUAGE plpgsql
 AS $function$
 BEGIN
-    RAISE EXCEPTION 'lost transaction at nonce %: it is claimed once, and never changes', OLD.nonce
+    RAISE EXCEPTION 'lost transaction at nonce %: it is claimed once, as it is, and never changes then', OLD.nonce
         USING ERRCODE = 'check_violation';
 END $function$;
 
@@ -502,7 +501,12 @@ AS $function$
                    WHERE f.chain_id = of_chain AND f.signer = of_signer AND f.claimed_by IS NULL
                      AND f.payload->>'to' IS NOT DISTINCT FROM of_payload->>'to'
                      AND f.payload->>'value' = of_payload->>'value'
-                     AND f.payload->>'data' = of_payload->>'data')
+                     AND f.payload->>'data' = of_payload->>'data'
+                     -- What has its nonce now is what it was sent for.
+                     AND NOT EXISTS (SELECT FROM nonce n
+                                     WHERE n.chain_id = f.chain_id AND n.signer = f.signer
+                                       AND n.nonce = f.nonce
+                                       AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash)))
 $function$;
 
 CREATE OR REPLACE FUNCTION public.stile_lanes_elsewhere(chains bigint[], signers bytea[])
@@ -575,7 +579,7 @@ CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW E
 
 CREATE TRIGGER lane_rules BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.fencing_token <= old.fencing_token) AND ((new.fencing_token < old.fencing_token) OR (new.owner_incarnation <> old.owner_incarnation) OR (new.next_nonce < old.next_nonce) OR ((new.next_nonce IS NULL) AND (old.next_nonce IS NOT NULL))))) EXECUTE FUNCTION lane_refuse();
 
-CREATE TRIGGER lost_tx_rules BEFORE UPDATE ON public.lost_tx FOR EACH ROW WHEN (((old.claimed_by IS NOT NULL) OR (new.hash <> old.hash) OR (new.raw IS DISTINCT FROM old.raw))) EXECUTE FUNCTION lost_tx_refuse();
+CREATE TRIGGER lost_tx_rules BEFORE UPDATE ON public.lost_tx FOR EACH ROW WHEN (((old.claimed_by IS NOT NULL) OR ((new.claimed_by IS NOT NULL) AND ((new.hash <> old.hash) OR (new.raw IS DISTINCT FROM old.raw))))) EXECUTE FUNCTION lost_tx_refuse();
 
 CREATE TRIGGER node_rules BEFORE UPDATE ON public.node FOR EACH ROW WHEN (((new.incarnation <> old.incarnation) AND (new.started_at <= old.started_at))) EXECUTE FUNCTION node_refuse();
 

@@ -88,7 +88,7 @@ CREATE TABLE lost_tx (
     chain_id     INTEGER NOT NULL CHECK (chain_id > 0),
     signer       BLOB    NOT NULL CHECK (length(signer) = 20),
     nonce        INTEGER NOT NULL CHECK (nonce >= 0),
-    hash         BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32),
+    hash         BLOB    NOT NULL CHECK (length(hash) = 32),
     block_number INTEGER NOT NULL CHECK (block_number >= 0),
     raw          BLOB    CHECK (length(raw) > 0),
     payload      TEXT    CHECK (json_valid(payload)),
@@ -305,8 +305,9 @@ CREATE TRIGGER lane_token_never_falls BEFORE UPDATE ON lane
     BEGIN SELECT RAISE(ABORT, 'lane: the fencing token never falls'); END;
 
 CREATE TRIGGER lost_tx_is_claimed_once BEFORE UPDATE ON lost_tx
-    WHEN OLD.claimed_by IS NOT NULL OR NEW.hash <> OLD.hash OR NEW.raw IS NOT OLD.raw
-    BEGIN SELECT RAISE(ABORT, 'lost transaction: it is claimed once, and never changes'); END;
+    WHEN OLD.claimed_by IS NOT NULL
+      OR (NEW.claimed_by IS NOT NULL AND (NEW.hash <> OLD.hash OR NEW.raw IS NOT OLD.raw))
+    BEGIN SELECT RAISE(ABORT, 'lost transaction: it is claimed once, as it is, and never changes then'); END;
 
 CREATE TRIGGER node_rules BEFORE UPDATE ON node
 WHEN NEW.incarnation <> OLD.incarnation AND NEW.started_at <= OLD.started_at

@@ -125,6 +125,11 @@ async fn close_gap(
     let (Some(claim), Some(track)) = (slot.claim(), core.tracks.get(lane.chain)) else {
         return Ok((false, ELSEWHERE.to_owned()));
     };
+    if restored::is_marked(core, lane).await? {
+        let words =
+            "nothing was done: the database was restored, and what used these nonces is read first";
+        return Ok((false, words.to_owned()));
+    }
     let compared = reconcile::compare(core, track, &[lane]).await.and_then(|mut all| all.pop());
     let Some(comparison) = compared else {
         return Ok((false, "the chain does not answer".to_owned()));
@@ -140,11 +145,6 @@ async fn close_gap(
     };
     if gaps.is_empty() {
         let words = "nothing was done: no nonce is known to be free below what is in flight";
-        return Ok((false, words.to_owned()));
-    }
-    if restored::is_marked(core, lane).await? {
-        let words =
-            "nothing was done: the database was restored, and what used these nonces is read first";
         return Ok((false, words.to_owned()));
     }
     let filled = fill::fill(core, &slot, &gaps).await?;

@@ -59,7 +59,7 @@ mod follow;
 mod funds;
 mod lost_attempt;
 pub(crate) mod memorise;
-mod outside;
+pub(crate) mod outside;
 mod overtake;
 mod receipts;
 mod record;

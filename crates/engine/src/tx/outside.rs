@@ -151,6 +151,27 @@ async fn is_seen(track: &Track, view: &View, claim: Claim) -> Decision<()> {
     seen_by(ruled.map(|ruling| ruling.decision))
 }
 
+/// Which of a lane's transactions, each in its block, a quorum of the endpoints has seen, in their order.
+pub(crate) async fn are_seen(
+    track: &Track,
+    view: &View,
+    lane: Lane,
+    found: &[(Nonce, B256, Header)],
+) -> Vec<bool> {
+    if track.pool.quorum().configured() == 1 || found.is_empty() {
+        return vec![true; found.len()];
+    }
+    let claims: Vec<Claim> = found
+        .iter()
+        .map(|(nonce, hash, header)| {
+            let subject = Subject::Used { lane, nonce: *nonce, tx_hash: Some(*hash) };
+            Claim { height: header.height, block: header.hash, subject }
+        })
+        .collect();
+    let ruled = evidence::rule(track, &claims, view.place()).await;
+    ruled.into_iter().map(|ruling| matches!(ruling.decision, Decision::Agreed)).collect()
+}
+
 fn seen_by(decision: Option<Decision<Word>>) -> Decision<()> {
     match decision {
         Some(Decision::Agreed) => Decision::Agreed,
@@ -369,22 +390,21 @@ pub(crate) async fn search(core: &Arc<Core>, track: &Track, view: &View, silent:
                 let tx_hash = rival.tx_hash;
                 let subject = Subject::Used { lane, nonce, tx_hash };
                 let claim = Claim { height: rival.block_number, block: rival.block_hash, subject };
-                let seen = is_seen(track, view, claim).await == Decision::Agreed;
+                if is_seen(track, view, claim).await != Decision::Agreed {
+                    search_again(track, id);
+                    continue;
+                }
+                // An attempt of its own that the database has lost is nobody else's.
+                if !is_outsiders(core, track, view, (id, lane, nonce), &rival).await {
+                    continue;
+                }
                 // What is not read is not written down either: looked for again.
-                let noted = match seen {
-                    true => restored::note_rival(core, view, lane, tx_hash).await,
-                    false => Ok(Noted::NotYet),
-                };
+                let noted = restored::note_rival(core, view, lane, tx_hash).await;
                 if let Err(error) = &noted {
                     not_read(error);
                 }
                 if matches!(noted, Err(_) | Ok(Noted::NotYet)) {
-                    if let Some(open) = track.book().get_mut(id) {
-                        open.next_check = std::time::Instant::now() + SEARCHED_AGAIN;
-                    }
-                    continue;
-                }
-                if !is_outsiders(core, track, view, (id, lane, nonce), &rival).await {
+                    search_again(track, id);
                     continue;
                 }
                 let news = overtake::overtaken(core, &mut track.book(), id, rival);
@@ -399,6 +419,12 @@ pub(crate) async fn search(core: &Arc<Core>, track: &Track, view: &View, silent:
             }
             Err(error) => debug!(%error, "a nonce's transaction could not be looked for"),
         }
+    }
+}
+
+fn search_again(track: &Track, id: TxId) {
+    if let Some(open) = track.book().get_mut(id) {
+        open.next_check = std::time::Instant::now() + SEARCHED_AGAIN;
     }
 }
 

@@ -24,7 +24,7 @@ CREATE TABLE lost_tx (
     chain_id     bigint      NOT NULL CHECK (chain_id > 0),
     signer       bytea       NOT NULL CHECK (octet_length(signer) = 20),
     nonce        bigint      NOT NULL CHECK (nonce >= 0),
-    hash         bytea       NOT NULL UNIQUE CHECK (octet_length(hash) = 32),
+    hash         bytea       NOT NULL CHECK (octet_length(hash) = 32),
     block_number bigint      NOT NULL CHECK (block_number >= 0),
     -- The signed bytes, and what they do in the form of a request's payload; NULL for kinds of
     -- transactions that Stile does not sign.
@@ -44,12 +44,14 @@ CREATE INDEX lost_tx_unclaimed ON lost_tx (chain_id, signer, nonce) WHERE claime
 
 CREATE FUNCTION lost_tx_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'lost transaction at nonce %: it is claimed once, and never changes', OLD.nonce
+    RAISE EXCEPTION 'lost transaction at nonce %: it is claimed once, as it is, and never changes then', OLD.nonce
         USING ERRCODE = 'check_violation';
 END $$;
 
 CREATE TRIGGER lost_tx_rules BEFORE UPDATE ON lost_tx FOR EACH ROW
-    WHEN (OLD.claimed_by IS NOT NULL OR NEW.hash <> OLD.hash OR NEW.raw IS DISTINCT FROM OLD.raw)
+    WHEN (OLD.claimed_by IS NOT NULL
+          OR (NEW.claimed_by IS NOT NULL
+              AND (NEW.hash <> OLD.hash OR NEW.raw IS DISTINCT FROM OLD.raw)))
     EXECUTE FUNCTION lost_tx_refuse();
 
 -- Whether a payload does the same as a transaction that was found on the chain and belongs to nobody.
@@ -59,7 +61,12 @@ RETURNS boolean LANGUAGE sql STABLE AS $$
                    WHERE f.chain_id = of_chain AND f.signer = of_signer AND f.claimed_by IS NULL
                      AND f.payload->>'to' IS NOT DISTINCT FROM of_payload->>'to'
                      AND f.payload->>'value' = of_payload->>'value'
-                     AND f.payload->>'data' = of_payload->>'data')
+                     AND f.payload->>'data' = of_payload->>'data'
+                     -- What has its nonce now is what it was sent for.
+                     AND NOT EXISTS (SELECT FROM nonce n
+                                     WHERE n.chain_id = f.chain_id AND n.signer = f.signer
+                                       AND n.nonce = f.nonce
+                                       AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash)))
 $$;
 
 -- Whether a transaction that has no nonce waits for a person's word, or for the chain's. A word that

@@ -14,7 +14,7 @@ CREATE TABLE lost_tx (
     chain_id     INTEGER NOT NULL CHECK (chain_id > 0),
     signer       BLOB    NOT NULL CHECK (length(signer) = 20),
     nonce        INTEGER NOT NULL CHECK (nonce >= 0),
-    hash         BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32),
+    hash         BLOB    NOT NULL CHECK (length(hash) = 32),
     block_number INTEGER NOT NULL CHECK (block_number >= 0),
     raw          BLOB    CHECK (length(raw) > 0),
     payload      TEXT    CHECK (json_valid(payload)),
@@ -28,8 +28,9 @@ CREATE TABLE lost_tx (
 CREATE INDEX lost_tx_unclaimed ON lost_tx (chain_id, signer, nonce) WHERE claimed_by IS NULL;
 
 CREATE TRIGGER lost_tx_is_claimed_once BEFORE UPDATE ON lost_tx
-    WHEN OLD.claimed_by IS NOT NULL OR NEW.hash <> OLD.hash OR NEW.raw IS NOT OLD.raw
-    BEGIN SELECT RAISE(ABORT, 'lost transaction: it is claimed once, and never changes'); END;
+    WHEN OLD.claimed_by IS NOT NULL
+      OR (NEW.claimed_by IS NOT NULL AND (NEW.hash <> OLD.hash OR NEW.raw IS NOT OLD.raw))
+    BEGIN SELECT RAISE(ABORT, 'lost transaction: it is claimed once, as it is, and never changes then'); END;
 
 -- What a column may hold cannot be changed in place: the table is made anew, with everything that
 -- belongs to it.

@@ -35,7 +35,11 @@ pub(super) const AWAITS_WORD: &str = "(l.restored_at IS NOT NULL
                     WHERE f.chain_id = t.chain_id AND f.signer = t.signer AND f.claimed_by IS NULL
                       AND json_extract(f.payload, '$.to') IS json_extract(t.payload, '$.to')
                       AND json_extract(f.payload, '$.value') = json_extract(t.payload, '$.value')
-                      AND json_extract(f.payload, '$.data') = json_extract(t.payload, '$.data'))))";
+                      AND json_extract(f.payload, '$.data') = json_extract(t.payload, '$.data')
+                      AND NOT EXISTS (SELECT 1 FROM nonce n
+                                      WHERE n.chain_id = f.chain_id AND n.signer = f.signer
+                                        AND n.nonce = f.nonce
+                                        AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash)))))";
 
 /// Whether a payload (`?3`) does the same as a transaction that was found on a lane's chain and belongs
 /// to nobody: see `stile_is_like_lost` on PostgreSQL.
@@ -43,7 +47,10 @@ const IS_LIKE_LOST: &str = "SELECT 1 FROM lost_tx f
     WHERE f.chain_id = ?1 AND f.signer = ?2 AND f.claimed_by IS NULL
       AND json_extract(f.payload, '$.to') IS json_extract(?3, '$.to')
       AND json_extract(f.payload, '$.value') = json_extract(?3, '$.value')
-      AND json_extract(f.payload, '$.data') = json_extract(?3, '$.data')";
+      AND json_extract(f.payload, '$.data') = json_extract(?3, '$.data')
+      AND NOT EXISTS (SELECT 1 FROM nonce n
+                      WHERE n.chain_id = f.chain_id AND n.signer = f.signer AND n.nonce = f.nonce
+                        AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash))";
 
 #[async_trait]
 impl RestoreStore for SqliteStore {
@@ -171,7 +178,8 @@ fn unread_nonces(
     let below = i64::try_from(below).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(
         "WITH RECURSIVE mark AS (
-             SELECT restored_at, restored_from, min(restored_to, ?3) AS below FROM lane
+             SELECT restored_at, restore_settled_at IS NULL AS is_open, restored_from,
+                    min(restored_to, ?3) AS below FROM lane
              WHERE chain_id = ?1 AND signer = ?2 AND restored_at IS NOT NULL
          ), stepped (nonce, below) AS (
              SELECT restored_from, below FROM mark WHERE restored_from < below
@@ -184,9 +192,10 @@ fn unread_nonces(
              UNION ALL
              SELECT n.nonce FROM mark m
              JOIN nonce n INDEXED BY nonce_open ON n.chain_id = ?1 AND n.signer = ?2
-             WHERE n.status <> 'CONSUMED' AND n.nonce < m.below AND n.owner_kind = 'hold'
-               AND (n.created_at < m.restored_at
-                    OR (n.status = 'SUSPECT' AND n.reason = ?5))
+             WHERE n.status <> 'CONSUMED' AND n.nonce < ?3 AND n.owner_kind = 'hold'
+               AND (m.is_open OR (n.nonce < m.below
+                                  AND (n.created_at < m.restored_at
+                                       OR (n.status = 'SUSPECT' AND n.reason = ?5))))
          )
          SELECT w.nonce FROM suspected w
          WHERE NOT EXISTS (SELECT 1 FROM lost_tx f
@@ -200,8 +209,13 @@ fn unread_nonces(
 
 fn lost_txs(connection: &Connection, lane: Lane) -> Result<Vec<LostTx>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT nonce, hash, block_number, raw, payload, claimed_by FROM lost_tx
-         WHERE chain_id = ?1 AND signer = ?2 ORDER BY nonce",
+        "SELECT f.nonce, f.hash, f.block_number, f.raw, f.payload,
+                coalesce(f.claimed_by, CASE n.owner_kind WHEN 'tx' THEN n.owner_id END) AS claimed_by
+         FROM lost_tx f
+         LEFT JOIN nonce n ON n.chain_id = f.chain_id AND n.signer = f.signer AND n.nonce = f.nonce
+         WHERE f.chain_id = ?1 AND f.signer = ?2
+           AND (n.owner_kind = 'hold' AND n.tx_hash = f.hash) IS NOT TRUE
+         ORDER BY f.nonce",
     )?;
     let found = statement.query_map(params![rows::chain(lane), lane.signer.as_slice()], |row| {
         let raw: Option<Vec<u8>> = row.get("raw")?;
@@ -410,7 +424,13 @@ impl Fenced<'_> {
                 .prepare_cached(
                     "INSERT INTO lost_tx (chain_id, signer, nonce, hash, block_number, raw, payload, found_at)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                     ON CONFLICT DO NOTHING",
+                     -- A reorganisation may have put another one there.
+                     ON CONFLICT (chain_id, signer, nonce) DO UPDATE
+                     SET hash = excluded.hash, block_number = excluded.block_number, raw = excluded.raw,
+                         payload = excluded.payload, found_at = excluded.found_at
+                     WHERE lost_tx.claimed_by IS NULL
+                       AND (lost_tx.hash <> excluded.hash
+                            OR lost_tx.block_number <> excluded.block_number)",
                 )?
                 .execute(params![
                     rows::chain(lane),

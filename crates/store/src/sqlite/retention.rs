@@ -89,6 +89,10 @@ pub(super) fn sweep_txs(
                  WHERE tx_id = ?1 AND updated_at <= ?3
                    AND state IN ('CONFIRMED', 'FAILED')
                    AND (done_block IS NULL OR (done_block < ?2 AND coalesce(told_height, 0) < ?2))
+                   -- A nonce that nobody has would look like one that was lost with the database.
+                   AND NOT EXISTS (SELECT 1 FROM lane l
+                                   WHERE l.chain_id = tx.chain_id AND l.signer = tx.signer
+                                     AND tx.nonce >= l.restored_from AND tx.nonce < l.restored_to)
                  RETURNING chain_id, signer, nonce",
             )?
             .query_row(params![id.0, below, before], |row| {
@@ -143,6 +147,10 @@ pub(super) fn sweep_holds(
              (SELECT * FROM nonce INDEXED BY nonce_hold_over
               WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
                 AND status = 'CONSUMED'
+                -- A nonce that nobody has would look like one that was lost with the database.
+                AND NOT EXISTS (SELECT 1 FROM lane l
+                                WHERE l.chain_id = ?1 AND l.signer = ?2
+                                  AND nonce >= l.restored_from AND nonce < l.restored_to)
               ORDER BY nonce LIMIT ?5)
          WHERE updated_at <= ?4",
         params![

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, Params, params};
-use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce, REMEMBERED};
+use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce};
 
 use super::fence::{Fenced, fence};
 use super::origin;
@@ -122,19 +122,12 @@ impl Fenced<'_> {
             "SET status = 'CONSUMED', reason = 'the chain shows this nonce used', updated_at = ?4
              WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
                AND status <> 'CONSUMED' AND status IN ('SUSPECT', 'RELEASED')
-               -- What the lost history may have given to a transaction is read first.
+               -- A lost history may have sent what the chain shows there: it is read, and belongs to
+               -- whatever waits for it, until a person has settled the lane.
                AND NOT EXISTS (SELECT 1 FROM lane l
                                WHERE l.chain_id = ?1 AND l.signer = ?2 AND l.restored_at IS NOT NULL
-                                 AND l.restore_settled_at IS NULL AND nonce < l.restored_to
-                                 AND (created_at < l.restored_at
-                                      OR (status = 'SUSPECT' AND reason = ?5)))",
-            params![
-                rows::chain(lane),
-                lane.signer.as_slice(),
-                latest.cast_signed(),
-                self.now(),
-                REMEMBERED
-            ],
+                                 AND l.restore_settled_at IS NULL)",
+            params![rows::chain(lane), lane.signer.as_slice(), latest.cast_signed(), self.now()],
         )
     }
 

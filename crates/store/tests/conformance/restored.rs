@@ -6,17 +6,18 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 use stile_domain::{
-    EventKind, Failover, HoldStatus, Holder, LaneEventKind, NodeMode, Nonce, Payload, REMEMBERED,
-    Remembered, Step, SubState, TxState, U256,
+    B256, EventKind, Failover, HoldStatus, Holder, LaneEventKind, NodeMode, Nonce, Payload,
+    REMEMBERED, Remembered, Step, SubState, TxState, U256,
 };
 use stile_store::{
-    Claim, LostTx, NewAttempt, NewLaneEvent, NewTx, NodeRecord, OpenOptions, Realign, Realigned,
-    Recovery, Refusal, Store, Tx, Withdrawal, open,
+    Claim, LostTx, MarkOutcome, NewAttempt, NewLaneEvent, NewTx, NodeRecord, OpenOptions, Realign,
+    Realigned, Recovery, Refusal, Store, Tx, Withdrawal, open,
 };
 
 use crate::common::{
     A_NODE, Bench, LEASE, accept_one, attempt, bind, bind_new, bind_txs, bound, claim_at, fresh,
-    give_back, held, hold_at, lane, new_tx, node, read_tx, steps, view, waiting_binding,
+    give_back, held, hold_at, lane, mark, new_tx, node, read_tx, steps, used, view,
+    waiting_binding,
 };
 
 on_both_stores!(
@@ -32,6 +33,9 @@ on_both_stores!(
     hole_20_a_word_about_a_lane_is_none_about_what_the_chain_has,
     hole_20_what_may_be_on_chain_is_not_withdrawn,
     what_was_stepped_over_is_read_once,
+    hole_20_a_reorganisation_puts_another_one_at_a_lost_nonce,
+    hole_20_what_is_found_belongs_to_what_has_its_nonce,
+    hole_20_what_a_caller_sent_after_the_restore_was_not_lost,
     a_person_closes_what_was_sent,
     hole_20_a_nonce_in_a_callers_hands_may_have_been_given_to_another_since,
     a_lane_that_steps_over_more_has_more_to_read,
@@ -368,10 +372,60 @@ async fn what_was_stepped_over_is_read_once(bench: Bench) {
     assert_eq!(store.unread_nonces(lane(1), u64::MAX, 1).await.unwrap(), [2]);
     let lost = found(3, &pays(1).payload).0;
     note(store, claim, std::slice::from_ref(&lost)).await;
-    note(store, claim, &[LostTx { block_number: 99, ..lost.clone() }]).await;
-    assert_eq!(store.lost_txs(lane(1)).await.unwrap(), [lost], "the first word counts");
+    assert_eq!(store.lost_txs(lane(1)).await.unwrap(), [lost]);
     assert_eq!(store.unread_nonces(lane(1), 5, 10).await.unwrap(), [2, 4]);
     assert_eq!(store.unread_nonces(lane(2), 5, 10).await.unwrap(), [] as [Nonce; 0]);
+}
+
+async fn hole_20_a_reorganisation_puts_another_one_at_a_lost_nonce(bench: Bench) {
+    let store = &*bench.store;
+    let claim = restored(&bench).await;
+    let tx = accept_one(store, pays(1)).await;
+    let (empty, cancelled) = found(3, &pays(0).payload);
+    note(store, claim, std::slice::from_ref(&empty)).await;
+    let (lost, signed) = found(3, &tx.payload);
+    let lost = LostTx { block_number: 8, ..lost };
+    note(store, claim, std::slice::from_ref(&lost)).await;
+    assert_eq!(store.lost_txs(lane(1)).await.unwrap(), [lost.clone()], "the last word counts");
+    assert_eq!(recover(store, claim, &tx, 3, &cancelled).await, None, "it is gone");
+    assert_eq!(recover(store, claim, &tx, 3, &signed).await.unwrap().nonce, Some(3));
+    // What belongs to a transaction is followed like every attempt, and stays.
+    note(store, claim, std::slice::from_ref(&empty)).await;
+    let claimed = LostTx { claimed_by: Some(tx.id), ..lost };
+    assert_eq!(store.lost_txs(lane(1)).await.unwrap(), [claimed]);
+}
+
+/// An attempt that the database had lost of a transaction that it knew is that transaction's.
+async fn hole_20_what_is_found_belongs_to_what_has_its_nonce(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &HOLDER, lane(1), 1).await;
+    let first = bound(store, claim, 1).await;
+    let (_, claim) = realign(&bench, claim, ASK).await;
+    let (lost, _) = found(1, &first.payload);
+    note(store, claim, std::slice::from_ref(&lost)).await;
+    let claimed = LostTx { claimed_by: Some(first.id), ..lost };
+    assert_eq!(store.lost_txs(lane(1)).await.unwrap(), [claimed]);
+    // Another one that does the same is no longer like anything that was found.
+    store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap();
+    let again = accept_one(store, NewTx { payload: first.payload.clone(), ..pays(0) }).await;
+    assert_eq!(store.awaiting_word(lane(1), 10).await.unwrap(), []);
+    bind_txs(store, waiting_binding(claim, 5, [&again])).await.unwrap();
+}
+
+async fn hole_20_what_a_caller_sent_after_the_restore_was_not_lost(bench: Bench) {
+    let store = &*bench.store;
+    let claim = restored(&bench).await;
+    let hold = hold_at(store, claim, 5, LEASE).await;
+    let (own, _) = found(5, &pays(1).payload);
+    let own = LostTx { hash: B256::repeat_byte(77), ..own };
+    note(store, claim, std::slice::from_ref(&own)).await;
+    assert_eq!(store.lost_txs(lane(1)).await.unwrap().len(), 1, "until its caller says so");
+    let said = mark(store, used(&hold, 77)).await;
+    assert!(matches!(said, MarkOutcome::Done(_)), "{said:?}");
+    assert_eq!(store.lost_txs(lane(1)).await.unwrap(), []);
+    store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap();
+    let same = accept_one(store, pays(1)).await;
+    bind_txs(store, waiting_binding(claim, 6, [&same])).await.unwrap();
 }
 
 async fn a_person_closes_what_was_sent(bench: Bench) {
@@ -399,9 +453,10 @@ async fn hole_20_a_nonce_in_a_callers_hands_may_have_been_given_to_another_since
     give_back(store, &back).await;
     let (_, claim) = realign(&bench, claim, ASK).await;
     assert_eq!(store.unread_nonces(lane(1), 5, 10).await.unwrap(), [0, 1, 2, 3, 4]);
-    // One that is given out after the restore is nobody else's.
+    // One that is given out after the restore may be used by what was sent before it.
     hold_at(store, claim, 5, LEASE).await;
-    assert_eq!(store.unread_nonces(lane(1), 9, 10).await.unwrap(), [0, 1, 2, 3, 4]);
+    assert_eq!(store.unread_nonces(lane(1), 5, 10).await.unwrap(), [0, 1, 2, 3, 4]);
+    assert_eq!(store.unread_nonces(lane(1), 6, 10).await.unwrap(), [0, 1, 2, 3, 4, 5]);
     // Not settled before it is read.
     assert_eq!(store.settle(&[(claim, 5)], LEASE).await.unwrap().remove(0).unwrap(), []);
     let tx = accept_one(store, pays(1)).await;

@@ -19,6 +19,7 @@ on_both_stores!(
     what_is_not_done_is_never_removed,
     what_a_reorganisation_could_reopen_stays,
     what_is_young_stays,
+    hole_20_nonces_of_a_restore_stay,
     what_failed_without_a_nonce_goes,
     what_failed_with_a_nonce_waits_for_the_chain_to_pass_it,
     what_lost_its_nonce_goes_once_its_rival_is_out_of_reach,
@@ -118,6 +119,19 @@ async fn what_a_reorganisation_could_reopen_stays(bench: Bench) {
     steps(store, claim, &again, &[Step::Unmined]).await;
     assert_eq!(sweep(store, EVERYTHING, NO_TIME).await, 0);
     assert_eq!(read_tx(store, again.id).await.standing.state, TxState::Submitted);
+}
+
+/// Without their rows they would look like nonces that were lost with the database.
+async fn hole_20_nonces_of_a_restore_stay(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    let before = confirmed(store, claim, 0, new_tx(lane(1)), 10).await;
+    let among = confirmed(store, claim, 1, new_tx(lane(1)), 10).await;
+    let mark = "UPDATE lane SET restored_at = expires_at, restored_from = 1, restored_to = 2";
+    bench.raw().await.execute(mark).await;
+    assert_eq!(sweep(store, EVERYTHING, NO_TIME).await, 1);
+    assert!(!is_there(store, &before).await);
+    assert!(is_there(store, &among).await);
 }
 
 async fn what_is_young_stays(bench: Bench) {

@@ -5,9 +5,9 @@ WITH used AS (
     JOIN nonce n USING (chain_id, signer)
     JOIN lane l USING (chain_id, signer)
     WHERE n.status IN ('SUSPECT', 'RELEASED') AND n.owner_kind = 'hold' AND n.nonce < f.latest
-      -- What the lost history may have given to a transaction is read first.
-      AND (l.restored_at IS NULL OR l.restore_settled_at IS NOT NULL OR n.nonce >= l.restored_to
-           OR NOT coalesce(stile_may_be_lost(n.status, n.reason, n.created_at, l.restored_at), false))
+      -- A lost history may have sent what the chain shows there: it is read, and belongs to whatever
+      -- waits for it, until a person has settled the lane.
+      AND (l.restored_at IS NULL OR l.restore_settled_at IS NOT NULL)
     ORDER BY n.chain_id, n.signer, n.nonce
     FOR UPDATE OF n
 )

@@ -3,6 +3,10 @@
 WITH oldest AS MATERIALIZED (
     SELECT n.nonce FROM nonce n
     WHERE n.chain_id = $1 AND n.signer = $2 AND n.nonce < $3 AND n.owner_kind = 'hold' AND n.status = 'CONSUMED'
+      -- A nonce that nobody has would look like one that was lost with the database.
+      AND NOT EXISTS (SELECT FROM lane l
+                      WHERE l.chain_id = n.chain_id AND l.signer = n.signer
+                        AND n.nonce >= l.restored_from AND n.nonce < l.restored_to)
     ORDER BY n.nonce
     LIMIT 2 * $5::bigint
 ), over AS (

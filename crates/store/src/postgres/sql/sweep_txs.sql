@@ -8,6 +8,10 @@ WITH over AS (
     JOIN tx t USING (tx_id)
     WHERE t.phase = 'DONE' AND (t.done_block IS NULL OR greatest(t.done_block, t.told_height) < $2)
       AND t.updated_at <= statement_timestamp() - make_interval(secs => $3)
+      -- A nonce that nobody has would look like one that was lost with the database.
+      AND NOT EXISTS (SELECT FROM lane l
+                      WHERE l.chain_id = t.chain_id AND l.signer = t.signer
+                        AND t.nonce >= l.restored_from AND t.nonce < l.restored_to)
     LIMIT $4
     FOR UPDATE OF t SKIP LOCKED
 ), attempts AS (
