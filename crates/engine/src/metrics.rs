@@ -725,11 +725,13 @@ fn of_lane(name: &'static str, lane: Lane, value: f64) {
 pub fn reference_markdown() -> String {
     let mut page = String::from(
         "# Metrics\n\nServed at `/metrics` in Prometheus' text format. Only what somebody has to act on\n\
-         carries a signer's address: `stile_lane_paused`, `stile_lane_gap_seconds`, `stile_lane_restored_waiting`, `stile_signer_balance_ether` and\n\
+         carries a signer's address: `stile_lane_paused`, `stile_lane_gap_seconds`,\n\
+         `stile_lane_restored_waiting`, `stile_signer_balance_ether` and\n\
          `stile_signer_runway_transactions`, of the lanes that the node holds.\n\
          Besides these, `stile_http_requests_total` (by method, route and status) and\n\
          `stile_http_request_seconds` (by route) count every request,\n\
-         `stile_forward_total` (by result: answered, moved, failed, refused, absent, silent) counts calls passed on to other nodes, and\n\
+         `stile_forward_total` (by result: answered, moved, failed, refused, absent, silent)\n\
+         counts calls passed on to other nodes, and\n\
          `stile_api_key_reads_total` (by result) counts how often the API keys were read from the database.\n\n\
          | metric | kind | what it tells |\n|---|---|---|\n",
     );

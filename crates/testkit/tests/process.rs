@@ -63,7 +63,8 @@ async fn a_process_that_does_not_end_is_reported() {
 #[tokio::test]
 async fn signals_arrive_with_their_usual_effect() {
     for (signal, number) in [(Signal::Int, 2), (Signal::Term, 15), (Signal::Kill, 9)] {
-        let process = shell("echo up; exec sleep 60");
+        // Whoever runs the tests in the background may have them ignore interrupts.
+        let process = shell("exec env --default-signal=INT sh -c 'echo up; exec sleep 60'");
         process.wait_for_line(|line| line == "up", DEADLINE).await;
         process.signal(signal);
         assert_eq!(process.wait_exit(DEADLINE).await.signal(), Some(number), "{signal:?}");

@@ -52,7 +52,7 @@ pub fn reference_markdown() -> String {
         })
         .collect();
     let mut page = String::from(
-        "# The states of a transaction\n\nWhat happens (down), where it stands (across), where it stands then, \
+        "# The states of a transaction\n\nWhat happens (down), where it stands (across), where it stands then,\n\
          with its `subState`. An empty cell cannot happen.\n\n| what happens | event |",
     );
     for (name, _) in &columns {

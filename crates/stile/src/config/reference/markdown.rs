@@ -52,11 +52,30 @@ pub fn reference_markdown() -> String {
     page
 }
 
+/// Columns of a line of prose.
+const COLUMNS: usize = 100;
+
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= COLUMNS {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
 fn push_section(page: &mut String, section: &Section) {
     let (open, close) = if section.is_list { ("[[", "]]") } else { ("[", "]") };
+    let (name, text) = (section.name, wrapped(section.text));
     // Writing to a string does not fail.
-    let _ =
-        write!(page, "\n## `{open}{}{close}`\n\n{}\n\n{TABLE_HEAD}", section.name, section.text);
+    let _ = write!(page, "\n## `{open}{name}{close}`\n\n{text}\n\n{TABLE_HEAD}");
     for key in section.keys {
         let _ = writeln!(
             page,
