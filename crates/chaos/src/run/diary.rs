@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::evidence::{Attempt, Call, Micros, Own, Reorg, Restore, Sent, TokenSample, Tx};
+use crate::evidence::{Attempt, Call, LieTold, Micros, Own, Reorg, Restore, Sent, TokenSample, Tx};
 use crate::schedule::Kind;
 
 /// The time, which the database on the same machine shares.
@@ -26,6 +26,8 @@ pub(super) struct Diary {
     pub(super) lost: Mutex<Lost>,
     /// What only liars know of.
     pub(super) made_up: Mutex<BTreeSet<String>>,
+    /// Lies, and who was named.
+    pub(super) lies: Mutex<Vec<LieTold>>,
     /// What a person has closed, and how often a person's word was taken.
     pub(super) closed: Mutex<BTreeSet<String>>,
     pub(super) words: Mutex<u64>,

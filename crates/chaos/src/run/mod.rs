@@ -49,7 +49,7 @@ pub use sources::Sources;
 
 use crate::check::{self, Coverage, Violation};
 use crate::evidence::Evidence;
-use crate::schedule::{self, Cast, Kinds};
+use crate::schedule::{self, Cast, Fault, Kinds};
 use stage::Stage;
 
 /// Lanes by what happens on them: transfers on all but the last, and outsiders on the first two, bare
@@ -188,7 +188,8 @@ pub async fn run(options: &Options) -> Outcome {
     person.shutdown().await;
     eprintln!("settled {:.1} s later", calm.elapsed().as_secs_f64());
 
-    let evidence = stage.gather().await;
+    let mut evidence = stage.gather().await;
+    evidence.only_lies = plan.iter().all(|planned| matches!(planned.fault, Fault::Liar(..)));
     watchers.shutdown().await;
     let violations = check::check(&evidence);
     let coverage = Coverage::of(&evidence);

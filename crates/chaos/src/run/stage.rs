@@ -175,6 +175,7 @@ impl Stage {
         let lost = std::mem::take(&mut *self.diary.lost.lock().unwrap());
         (evidence.lost_txs, evidence.lost_attempts) = (lost.txs, lost.attempts);
         evidence.made_up = self.diary.made_up.lock().unwrap().clone();
+        evidence.lies = self.diary.lies.lock().unwrap().clone();
         evidence.closed = self.diary.closed.lock().unwrap().clone();
         evidence
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, Params, params};
-use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce};
+use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce, USED_BY_OTHERS};
 
 use super::fence::{Fenced, fence};
 use super::origin;
@@ -119,7 +119,10 @@ impl Fenced<'_> {
             )?
             .execute(params![rows::chain(lane), lane.signer.as_slice(), latest.cast_signed()])?;
         self.changed(
-            "SET status = 'CONSUMED', reason = 'the chain shows this nonce used', updated_at = ?4
+            "SET status = 'CONSUMED', updated_at = ?4,
+                 -- What its caller had given back was used by somebody else.
+                 reason = CASE status WHEN 'RELEASED' THEN ?5
+                                      ELSE 'the chain shows this nonce used' END
              WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
                AND status <> 'CONSUMED' AND status IN ('SUSPECT', 'RELEASED')
                -- A lost history may have sent what the chain shows there: it is read, and belongs to
@@ -127,7 +130,13 @@ impl Fenced<'_> {
                AND NOT EXISTS (SELECT 1 FROM lane l
                                WHERE l.chain_id = ?1 AND l.signer = ?2 AND l.restored_at IS NOT NULL
                                  AND l.restore_settled_at IS NULL)",
-            params![rows::chain(lane), lane.signer.as_slice(), latest.cast_signed(), self.now()],
+            params![
+                rows::chain(lane),
+                lane.signer.as_slice(),
+                latest.cast_signed(),
+                self.now(),
+                USED_BY_OTHERS
+            ],
         )
     }
 
