@@ -213,6 +213,15 @@ fn not_owned(facts: &LaneFacts) -> Option<Finding> {
 /// The pause itself, after what may have led to it.
 fn paused(facts: &LaneFacts, found: &[Finding]) -> Option<Finding> {
     let reason = facts.paused.as_ref()?;
+    if facts.paused_by_person {
+        let words = format!("a person has paused the signer, and nothing gets a nonce: {reason}");
+        let remedy = format!(
+            "repair leaves the pause alone; once the reason is gone: stile signer resume {}",
+            facts.signer
+        );
+        let remedy = Remedy::new("resume-by-hand", remedy);
+        return Some(finding(Severity::Blocked, "paused", words, Some(remedy)));
+    }
     let words = format!("the signer is paused, and nothing gets a nonce: {reason}");
     let told =
         found.iter().any(|finding| finding.remedy.as_ref().is_some_and(|r| r.kind == "resume"));

@@ -18,6 +18,8 @@ pub struct LaneFacts {
     pub holder: HolderFacts,
     /// Why it is paused.
     pub paused: Option<String>,
+    /// Whether a person paused it: then only a person resumes it.
+    pub paused_by_person: bool,
     /// Why it is not Stile's.
     pub elsewhere: Option<Elsewhere>,
     /// Whether it has been held against its chain since the database failed over or was restored.

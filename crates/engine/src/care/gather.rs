@@ -11,6 +11,7 @@ use super::facts::{
     TxFacts, UnestimatedFacts,
 };
 use crate::core::Core;
+use crate::pause;
 use crate::tx::track::Track;
 use crate::tx::{bind, replace};
 
@@ -61,6 +62,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
             fencing_token: view.owner.token.get(),
             lease_seconds_left: view.owner.remaining.as_secs_f64(),
         },
+        paused_by_person: view.paused.is_some() && pause::is_by_person(core, lane).await?,
         paused: view.paused,
         elsewhere: view.elsewhere,
         aligned: view.aligned,
