@@ -99,6 +99,8 @@ pub struct RestoredFacts {
     pub unread: usize,
     /// How many transactions were found on chain that belong to nobody.
     pub unclaimed: usize,
+    /// An endpoint that has transactions in its pool that the database does not know.
+    pub pooled_at: Option<String>,
 }
 
 /// Who holds a lane.
