@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stile_domain::{Holder, Incarnation, NodeId, SubState, TxState, U256};
 use stile_engine::{Node, OutsideUse, RestoreError, Settings, TxRequest, TxSettings, Verdict};
-use stile_store::{Acquisition, OpenOptions, Store, Tx, open};
+use stile_store::{OpenOptions, Store, Tx, open};
 use testkit::{Anvil, eventually};
 use uuid::Uuid;
 
@@ -110,6 +110,11 @@ async fn hole_20_a_copy_pays_nobody_twice_where_lanes_follow_outside_use() {
     confirmed(&node, &anvil, std::slice::from_ref(&sixth)).await;
     outsider(&anvil, 10).await;
     anvil.mine(1).await;
+    eventually("the cursor to follow", async || {
+        let view = node.nonces().lanes(&[lane(0)]).await.unwrap().pop().flatten()?;
+        (view.next_nonce == Some(8)).then_some(())
+    })
+    .await;
     let seventh = send(&node, pays(7)).await;
     confirmed(&node, &anvil, std::slice::from_ref(&seventh)).await;
     assert_eq!(paid(&anvil).await, [1, 2, 3, 4, 5, 9, 6, 10, 7]);
@@ -135,11 +140,7 @@ async fn hole_20_a_word_is_not_taken_while_a_pool_has_what_the_database_lost() {
     let holder =
         Holder { node: NodeId("a".into()), incarnation: Incarnation(Uuid::now_v7()), url: None };
     let lease = Duration::from_secs(10);
-    let Some(Acquisition::Held(held)) =
-        store.acquire(&holder, &[lane(0)], lease).await.unwrap().pop()
-    else {
-        panic!("the lane is held by nobody");
-    };
+    let held = store.take_own(&holder, lease).await.unwrap().pop().expect("the lane");
     store.set_unaligned(&held.claim, lease).await.unwrap().unwrap();
     let node = start_on(store, settings(&bench, "a"), &[anvil.url()]).await;
     let third = send(&node, pays(3)).await;
