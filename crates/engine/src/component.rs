@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use serde_json::json;
 use stile_domain::{B256, Elsewhere, Hold, HoldId, Lane, Nonce};
 use stile_store::{AllocationKey, HoldFilter, HoldPage, LaneView, Mark, MarkVerdict};
 use tokio::sync::oneshot;
@@ -13,6 +12,7 @@ use crate::core::Core;
 use crate::dispatch::{Call, Dispatch};
 use crate::error::NonceError;
 use crate::mark::MarkCall;
+use crate::pause;
 use crate::with_nonce::{HandlerError, Sent, WithNonceError};
 
 /// Hands out the nonces of lanes, each exactly once, whatever node or mode serves the call.
@@ -121,7 +121,7 @@ impl NonceComponent {
 
     /// Stops a lane from giving out nonces until it is resumed. `false`: nobody ever took it.
     pub async fn pause(&self, lane: Lane, reason: &str) -> Result<bool, NonceError> {
-        Ok(self.core.store.pause(&self.core.holder.node, lane, reason, &json!({})).await?)
+        Ok(pause::by_person(&self.core, lane, reason).await?)
     }
 
     /// Why a lane is not Stile's, as was known a second ago; `None` if it is. What counts is the lane's

@@ -64,6 +64,9 @@ pub(crate) struct Slot {
     held_token: AtomicU64,
     /// The database was restored, as far as is known: what waits may have been sent before.
     restored: AtomicBool,
+    /// The first nonce above those that pools had of the account when the lane was first found marked, if
+    /// they had any beyond the cursor; 0 before anybody looked.
+    pooled: AtomicU64,
     /// The cursor has been held against the chain since the lane first came to this process.
     compared: AtomicBool,
     /// Signatures for the lane's next nonces are being waited for, and have been in vain before:
@@ -274,6 +277,18 @@ impl Slot {
         self.restored.swap(restored, Ordering::SeqCst) != restored
     }
 
+    /// Whether what pools had when this was first asked is mined or gone. `pooled` is what they have now,
+    /// `count` how many are mined.
+    pub(crate) fn is_past_pooled(&self, pooled: Option<Nonce>, count: Nonce) -> bool {
+        let first = match self.pooled.load(Ordering::SeqCst) {
+            0 => pooled.unwrap_or(0),
+            first => first,
+        };
+        let past = pooled.is_none() || count >= first;
+        self.pooled.store(if past { 0 } else { first }, Ordering::SeqCst);
+        past
+    }
+
     /// Whether the cursor has been held against the chain before anything was planned from it.
     pub(crate) fn is_compared(&self) -> bool {
         self.compared.load(Ordering::SeqCst)
@@ -402,6 +417,7 @@ impl Lanes {
                 seen_token: AtomicU64::default(),
                 held_token: AtomicU64::default(),
                 restored: AtomicBool::default(),
+                pooled: AtomicU64::default(),
                 compared: AtomicBool::default(),
                 reserved: watch::Sender::new(false),
             })

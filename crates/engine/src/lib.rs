@@ -88,8 +88,8 @@ pub mod tx;
 pub mod with_nonce;
 
 pub use care::{
-    CareError, Diagnosis, Finding, LaneCare, LaneFacts, Remedy, Repair, RepairStep, Restoration,
-    RestoreError, Resumption, Settled, Severity, Verdict,
+    CareError, Diagnosis, Finding, LaneCare, LaneFacts, Pooled, Remedy, Repair, RepairStep,
+    Restoration, RestoreError, Resumption, Settled, Severity, Verdict,
 };
 pub use cluster::in_registry::NodeRegistry;
 pub use cluster::membership::Membership;

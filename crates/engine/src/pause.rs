@@ -1,13 +1,14 @@
-//! Pauses that nobody asked for.
+//! Pauses that nobody asked for, and those that a person did.
 //!
 //! A node that finds something wrong with a lane pauses it, and only while the lane is its own: behind
 //! the fence, like all that a holder writes. A node that slept and wakes up knows nothing of what its
 //! successor has signed, nor of what a person has looked at and resumed since. A person's pause needs no
-//! lease.
+//! lease, and only a person ends it.
 
 use std::sync::Arc;
 
-use stile_domain::Lane;
+use serde_json::json;
+use stile_domain::{Lane, LaneEventKind};
 use stile_store::{NewLaneEvent, Refusal, StoreError};
 use tracing::{debug, info};
 
@@ -15,6 +16,46 @@ use crate::core::Core;
 
 /// A pause or a resumption raises the token under its holder, which then only has to claim it anew.
 const TRIES: usize = 2;
+
+/// Entries of a lane's history read in one go.
+const ENTRIES: u32 = 100;
+
+/// A person pauses a lane. `false`: nobody ever took it.
+pub(crate) async fn by_person(
+    core: &Arc<Core>,
+    lane: Lane,
+    reason: &str,
+) -> Result<bool, StoreError> {
+    let node = &core.holder.node;
+    let known = core.store.pause(node, lane, reason, &json!({ "by": "person" })).await?;
+    if known && !is_by_person(core, lane).await? {
+        // Stile had paused it before, for a reason of its own: now it takes a person to resume it.
+        let data = json!({ "by": "person", "reason": reason });
+        core.store
+            .tell_lane(node, lane, &NewLaneEvent { kind: LaneEventKind::Paused, data })
+            .await?;
+    }
+    Ok(known)
+}
+
+/// Whether a lane's last pause is a person's. What a node pauses is written under its token.
+pub(crate) async fn is_by_person(core: &Arc<Core>, lane: Lane) -> Result<bool, StoreError> {
+    let mut before = None;
+    loop {
+        let entries = core.store.lane_history(lane, before, ENTRIES).await?;
+        for entry in &entries {
+            match entry.kind {
+                LaneEventKind::Paused => return Ok(entry.fencing_token.is_none()),
+                LaneEventKind::Resumed => return Ok(false),
+                _ => {}
+            }
+        }
+        match entries.last() {
+            Some(last) if entries.len() == ENTRIES as usize => before = Some(last.position),
+            _ => return Ok(false),
+        }
+    }
+}
 
 /// Pauses a lane, with what was found, if this node holds it.
 pub(crate) async fn as_holder(

@@ -20,6 +20,11 @@ use crate::lanes::Slot;
 use crate::metrics;
 use crate::start;
 use crate::tx;
+use crate::tx::settings::OutsideUse;
+
+/// In an entry of a lane's history: others use the key by declaration, and nothing but the chain's count
+/// says that commits may be missing.
+pub(crate) const FOLLOWS: &str = "follows";
 
 /// Lost transactions that an entry in a lane's history names.
 const LOST_NAMED: usize = 100;
@@ -49,6 +54,8 @@ pub(crate) async fn realign(
     let mut more = json!({ "lostTransactions": lost.len(), "lost": named });
     if let Some(reason) = reason {
         more["reason"] = reason.into();
+        // Only the chain says so: see `restored::settles_itself`.
+        more[FOLLOWS] = (core.settings.tx.outside_use == OutsideUse::Follow).into();
     }
     let answer =
         core.store.realign(&core.holder.node, &claim, &remembered, &more, core.lease()).await;

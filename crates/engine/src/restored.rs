@@ -5,6 +5,10 @@
 //! transaction used it, with the bytes that were signed. A waiting transaction that does the same is
 //! what it was sent for: the mined one becomes its attempt, and it ends the normal way. The rest
 //! waits for a person's word.
+//!
+//! With one exception: where others use the key by declaration, and nothing but the chain's count says
+//! that something is missing, the rest goes on once everything is read and nothing of the account is on
+//! its way any more.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,9 +27,12 @@ use stile_store::{
 };
 use tracing::{debug, info, warn};
 
+use crate::care;
 use crate::core::Core;
 use crate::lanes::Slot;
 use crate::metrics;
+use crate::realign;
+use crate::tx::settings::OutsideUse;
 use crate::tx::track::Track;
 use crate::tx::{self, outside};
 
@@ -40,6 +47,9 @@ const AT_ONCE: usize = 8;
 
 /// Nonces read in one go, so that what was found is written down before long.
 const READ_LIMIT: u32 = 200;
+
+/// Entries of a lane's history read in one go.
+const ENTRIES: u32 = 100;
 
 /// Transactions that wait, compared in one go.
 const WAITING_LIMIT: u32 = 10_000;
@@ -188,7 +198,59 @@ async fn round(
         core.events.send_modify(|count| *count += 1);
         tx::adopt(core, vec![lane]);
     }
+    if mark.is_open() && matches!(read, Ok(Some(false))) && settles_itself(core, slot).await? {
+        settle(core, slot).await?;
+    }
     read
+}
+
+/// Whether the chain alone decides about a marked lane: others use the key by declaration, the mark comes
+/// from the chain's count and from nothing else, all of it was read, and what was on its way when the lane
+/// was first looked at is mined or gone.
+async fn settles_itself(core: &Arc<Core>, slot: &Slot) -> Result<bool, StoreError> {
+    let lane = slot.lane();
+    if core.settings.tx.outside_use != OutsideUse::Follow || !is_by_count(core, lane).await? {
+        return Ok(false);
+    }
+    let known = care::restored::restoration(core, lane).await?;
+    if !known.unread.is_empty() || known.silent.is_some() {
+        return Ok(false);
+    }
+    // Others may send all the time: what came later is not waited for.
+    let pooled = known.pooled.as_ref().map(|pooled| pooled.below);
+    Ok(slot.is_past_pooled(pooled, known.count.unwrap_or_default()))
+}
+
+/// Whether a lane was last realigned because of the chain's count, where others use the key.
+async fn is_by_count(core: &Core, lane: Lane) -> Result<bool, StoreError> {
+    let mut before = None;
+    loop {
+        let entries = core.store.lane_history(lane, before, ENTRIES).await?;
+        if let Some(entry) = entries.iter().find(|it| it.kind == LaneEventKind::Realigned) {
+            return Ok(entry.data[realign::FOLLOWS] == true);
+        }
+        match entries.last() {
+            Some(last) if entries.len() == ENTRIES as usize => before = Some(last.position),
+            _ => return Ok(false),
+        }
+    }
+}
+
+/// What still waits is not on chain: it goes on.
+async fn settle(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), StoreError> {
+    let lane = slot.lane();
+    let data = json!({
+        "verdict": "never-sent",
+        "by": "the chain",
+        "reason": "others use this key (lane.outside_use), and every nonce that was stepped over has been read",
+    });
+    let cleared = core.store.settle_restore(&core.holder.node, lane, &data).await?.unwrap_or(0);
+    info!(signer = %lane.signer, chain = %lane.chain, cleared,
+          "the chain was ahead, and what it has was read: the lane goes on");
+    core.events.send_modify(|count| *count += 1);
+    slot.set_waiting(true);
+    tx::wake(core, slot);
+    Ok(())
 }
 
 /// Steps over what the chain shows used, and reads what was stepped over. Answers with whether something

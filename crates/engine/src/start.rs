@@ -3,7 +3,8 @@
 //! A copy of the database that was put back cannot always be told from the database: then the chain
 //! has more of the account than the cursor says. So before a process plans the first nonce of a lane,
 //! its cursor is held against the chain. If the chain is ahead, the lane is treated like one of a
-//! restored database.
+//! restored database. Where others use the key by declaration that is nothing unusual: then what the
+//! chain shows is enough, and no person is asked (see `restored`).
 //!
 //! Finding it out may take a slow question to the chain; see `park` for the calls that wait.
 
@@ -22,7 +23,6 @@ use crate::metrics;
 use crate::realign;
 use crate::reconcile;
 use crate::settings::ChainQuery;
-use crate::tx::settings::OutsideUse;
 
 /// How long the first nonce of a lane waits for the chain's count.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -59,11 +59,10 @@ async fn read(core: &Core, lane: Lane) -> Result<Option<LaneView>, StoreError> {
 }
 
 /// Whether a lane's cursor is to be held against the chain before anything is planned from it. Not
-/// where others use the key by declaration, or where no transactions are sent.
+/// where no transactions are sent.
 pub(crate) fn is_to_be_compared(core: &Core, slot: &Slot) -> bool {
     !slot.is_compared()
         && core.settings.chain_query != ChainQuery::Disabled
-        && core.settings.tx.outside_use == OutsideUse::Pause
         && core.tracks.get(slot.lane().chain).is_some()
 }
 

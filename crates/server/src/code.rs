@@ -115,7 +115,7 @@ codes! {
     NotRestored "not-restored" CONFLICT "Nothing here waits for a person's word"
         "GET /api/v1/signers/{signer}/restored lists what waits because the database was restored.";
     RestoreUnread "restore-unread" CONFLICT "It is not known yet what used some nonces before the restore"
-        "Wait until the chain has been read: GET /api/v1/signers/{signer}/restored lists the nonces. To decide without it, repeat with force: true.";
+        "Wait until the chain has been read and pools have nothing unknown: GET /api/v1/signers/{signer}/restored lists both. To decide without it, repeat with force: true.";
     UpgradeRequired "upgrade-required" UPGRADE_REQUIRED "This path is for WebSockets"
         "Connect with ws:// or wss://; docs/registry.md has the messages. Without a WebSocket, use PUT /api/v1/nodes/{id} and POST …/heartbeat.";
     NodeUnknown "node-unknown" NOT_FOUND "There is no such node, or it was silent for too long"

@@ -134,7 +134,7 @@ CREATE TABLE nonce (
 CREATE TABLE origin (
     one   INTEGER PRIMARY KEY CHECK (one = 1),
     place TEXT    NOT NULL
-) STRICT;
+, run TEXT, run_before TEXT) STRICT;
 
 CREATE TABLE past_hold (
     hold_id      BLOB    PRIMARY KEY CHECK (length(hold_id) = 16),

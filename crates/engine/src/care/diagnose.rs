@@ -213,6 +213,15 @@ fn not_owned(facts: &LaneFacts) -> Option<Finding> {
 /// The pause itself, after what may have led to it.
 fn paused(facts: &LaneFacts, found: &[Finding]) -> Option<Finding> {
     let reason = facts.paused.as_ref()?;
+    if facts.paused_by_person {
+        let words = format!("a person has paused the signer, and nothing gets a nonce: {reason}");
+        let remedy = format!(
+            "repair leaves the pause alone; once the reason is gone: stile signer resume {}",
+            facts.signer
+        );
+        let remedy = Remedy::new("resume-by-hand", remedy);
+        return Some(finding(Severity::Blocked, "paused", words, Some(remedy)));
+    }
     let words = format!("the signer is paused, and nothing gets a nonce: {reason}");
     let told =
         found.iter().any(|finding| finding.remedy.as_ref().is_some_and(|r| r.kind == "resume"));
@@ -254,25 +263,32 @@ fn restored(facts: &LaneFacts) -> Vec<Finding> {
     };
     let ids: Vec<String> = restored.tx_ids.iter().map(ToString::to_string).collect();
     let mut words = match restored.waiting {
-        0 => "the database was restored: what is handed over now waits, since it may have been sent before".to_owned(),
+        0 => "the database was restored. What is handed over now is not sent by itself: it may have been sent before"
+            .to_owned(),
         count => format!(
-            "the database was restored, and {count} transactions may have been sent before: they wait for a \
-             person's word ({})",
+            "the database was restored. {count} transactions are not sent by themselves, since they may have been sent \
+             before: a person has to say of each whether it was ({})",
             ids.join(", ")
         ),
     };
     if restored.unread > 0 {
         words.push_str(&format!(
-            "; {} nonces that were used before have not been read from the chain yet",
+            ". What used {} nonces has not been read from the chain yet",
             restored.unread
+        ));
+    }
+    if let Some(endpoint) = &restored.pooled_at {
+        words.push_str(&format!(
+            ". {endpoint} has transactions in its pool that the database does not know"
         ));
     }
     let signer = &facts.signer;
     let remedy = Remedy::new(
         "say-what-was-sent",
         format!(
-            "stile signer restored {signer} lists them; of one, stile tx restored TXID --never-sent (send it) or \
-             --was-sent (close it); of all, stile signer restored {signer} --never-sent or --was-sent"
+            "stile signer restored {signer} shows each with its recipient and amount, and what the chain has; then stile \
+             tx restored TX_ID --never-sent (send it) or --was-sent (close it), or stile signer restored {signer} with \
+             one of the two for all of them"
         ),
     );
     findings.push(finding(Severity::Blocked, "restored", words, Some(remedy)));

@@ -18,6 +18,8 @@ pub struct LaneFacts {
     pub holder: HolderFacts,
     /// Why it is paused.
     pub paused: Option<String>,
+    /// Whether a person paused it: then only a person resumes it.
+    pub paused_by_person: bool,
     /// Why it is not Stile's.
     pub elsewhere: Option<Elsewhere>,
     /// Whether it has been held against its chain since the database failed over or was restored.
@@ -97,6 +99,8 @@ pub struct RestoredFacts {
     pub unread: usize,
     /// How many transactions were found on chain that belong to nobody.
     pub unclaimed: usize,
+    /// An endpoint that has transactions in its pool that the database does not know.
+    pub pooled_at: Option<String>,
 }
 
 /// Who holds a lane.

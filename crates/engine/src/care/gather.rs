@@ -11,6 +11,7 @@ use super::facts::{
     TxFacts, UnestimatedFacts,
 };
 use crate::core::Core;
+use crate::pause;
 use crate::reconcile;
 use crate::tx::track::Track;
 use crate::tx::{bind, replace};
@@ -62,6 +63,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
             fencing_token: view.owner.token.get(),
             lease_seconds_left: view.owner.remaining.as_secs_f64(),
         },
+        paused_by_person: view.paused.is_some() && pause::is_by_person(core, lane).await?,
         paused: view.paused,
         elsewhere: view.elsewhere,
         aligned: view.aligned,
@@ -111,6 +113,7 @@ async fn restored_facts(core: &Arc<Core>, lane: Lane) -> Result<RestoredFacts, C
         tx_ids: restoration.waiting.iter().take(100).map(|tx| tx.id).collect(),
         unread: restoration.unread.len(),
         unclaimed: restoration.found.iter().filter(|lost| lost.claimed_by.is_none()).count(),
+        pooled_at: restoration.pooled.map(|pooled| pooled.endpoint),
     })
 }
 

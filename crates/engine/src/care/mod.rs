@@ -16,7 +16,7 @@ mod diagnose;
 mod facts;
 mod gather;
 mod repair;
-mod restored;
+pub(crate) mod restored;
 mod resume;
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub use self::facts::{
     TxFacts, UnestimatedFacts,
 };
 pub use self::repair::{Repair, RepairStep};
-pub use self::restored::{Restoration, RestoreError, Settled, Verdict};
+pub use self::restored::{Pooled, Restoration, RestoreError, Settled, Verdict};
 pub use self::resume::Resumption;
 use crate::core::Core;
 use crate::reconcile::{self, Mismatch};

@@ -14,7 +14,7 @@ use super::diagnose::{Diagnosis, Remedy, claimed, diagnose};
 use super::{CareError, gather, resume};
 use crate::core::Core;
 use crate::tx::ReplaceError;
-use crate::{fill, reconcile, restored, tx};
+use crate::{fill, pause, reconcile, restored, tx};
 
 /// A plan, and what became of it.
 #[derive(Debug, Clone, Serialize)]
@@ -95,6 +95,11 @@ async fn carry_out(
     attest: &[Nonce],
 ) -> Result<Option<(bool, String)>, CareError> {
     Ok(match kind {
+        // Whatever else is found: who paused it by hand has a reason that Stile does not know.
+        "resume" if pause::is_by_person(core, lane).await? => {
+            let words = format!("a person has paused it: stile signer resume {}", lane.signer);
+            Some((false, words))
+        }
         "resume" => {
             let resumption = resume::resume(core, lane, false).await?;
             Some((resumption.resumed, resumption.plan.join("; ")))

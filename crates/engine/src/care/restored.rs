@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use stile_domain::{Lane, Nonce, TxId, TxState};
+use stile_domain::{Lane, Nonce, TxId, TxState, first_cursor};
 use stile_store::{LaneView, LostTx, RestoreMark, StoreError, Tx};
 use tracing::warn;
 
@@ -27,7 +27,7 @@ pub enum Verdict {
 }
 
 /// What is known of a restore on a lane.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Restoration {
     /// The mark, if there is one.
     pub mark: Option<RestoreMark>,
@@ -36,10 +36,26 @@ pub struct Restoration {
     pub unread: Vec<Nonce>,
     /// Why the chain does not say how far it has come, if it does not.
     pub silent: Option<String>,
+    /// How many transactions of the account the chain has, if it says.
+    pub count: Option<Nonce>,
+    /// What an endpoint has in its pool and the database does not know.
+    pub pooled: Option<Pooled>,
     /// What was found on chain.
     pub found: Vec<LostTx>,
     /// What waits.
     pub waiting: Vec<Tx>,
+}
+
+/// Transactions in no block that the database does not know, as an endpoint counts them. It may be
+/// mistaken, so nothing is ever moved because of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pooled {
+    /// Who says so.
+    pub endpoint: String,
+    /// The first of their nonces.
+    pub from: Nonce,
+    /// The first nonce above them.
+    pub below: Nonce,
 }
 
 /// What became of what waited.
@@ -80,6 +96,12 @@ pub enum RestoreError {
     /// The chain does not say how far it has come.
     #[error("the chain does not say what it has of this signer, which may be what waits here: {0}")]
     Silent(String),
+    /// Something is on its way that the database does not know.
+    #[error(
+        "{} has transactions of this signer in its pool that the database does not know (nonces {} to {}): they may be \
+         what waits here. Wait until they are mined or gone", .0.endpoint, .0.from, .0.below - 1
+    )]
+    Pooled(Pooled),
     /// Another node holds the lane, and only it can make the chain's transaction ours.
     #[error("another node holds this signer")]
     HeldElsewhere,
@@ -88,30 +110,44 @@ pub enum RestoreError {
     Store(#[from] StoreError),
 }
 
-pub(super) async fn restoration(core: &Arc<Core>, lane: Lane) -> Result<Restoration, StoreError> {
+pub(crate) async fn restoration(core: &Arc<Core>, lane: Lane) -> Result<Restoration, StoreError> {
     let view = core.store.lanes(&[lane]).await?.pop().flatten();
     let mark = view.as_ref().and_then(|view| view.restored);
     let found = core.store.lost_txs(lane).await?;
-    let (unread, silent) = match &view {
-        Some(view) if mark.is_some_and(|mark| mark.is_open()) => unread(core, view, &found).await?,
-        _ => (Vec::new(), None),
-    };
-    let waiting = core.store.awaiting_word(lane, MOST).await?;
-    Ok(Restoration { mark, unread, silent, found, waiting })
+    let mut known = Restoration { mark, found, ..Restoration::default() };
+    if let Some(view) = view.filter(|_| mark.is_some_and(|mark| mark.is_open())) {
+        match core.chain_latest(lane).await {
+            Ok(count) => known.count = count,
+            Err(error) => known.silent = Some(error.to_string()),
+        }
+        known.unread = unread(core, &view, known.count, &known.found).await?;
+        known.pooled = pooled(core, &view).await;
+    }
+    known.waiting = core.store.awaiting_word(lane, MOST).await?;
+    Ok(known)
 }
 
-/// What the lost history may have used and nobody has read, and why the chain does not say how far it is.
-/// While it does not, all that was stepped over counts.
+/// What is in a pool beyond the cursor, by the word of the endpoint that has most. A count that cannot be
+/// right is not believed.
+async fn pooled(core: &Core, view: &LaneView) -> Option<Pooled> {
+    let (track, from) = (core.tracks.get(view.lane.chain)?, view.next_nonce?);
+    let reports = track.pool.report(view.lane.signer, None).await;
+    let counts = reports.into_iter().filter_map(|said| {
+        let below = first_cursor(said.latest?, said.pending);
+        (below > from).then_some(Pooled { endpoint: said.endpoint, from, below })
+    });
+    counts.max_by_key(|pooled| pooled.below)
+}
+
+/// What the lost history may have used and nobody has read. While the chain does not say how far it is,
+/// all that was stepped over counts.
 async fn unread(
     core: &Core,
     view: &LaneView,
+    count: Option<Nonce>,
     found: &[LostTx],
-) -> Result<(Vec<Nonce>, Option<String>), StoreError> {
+) -> Result<Vec<Nonce>, StoreError> {
     let lane = view.lane;
-    let (count, silent) = match core.chain_latest(lane).await {
-        Ok(count) => (count, None),
-        Err(error) => (None, Some(error.to_string())),
-    };
     let mut unread = core.store.unread_nonces(lane, count.unwrap_or(Nonce::MAX), NAMED).await?;
     if let Some(count) = count {
         let open = core.store.open_txs(&[lane]).await?;
@@ -121,7 +157,7 @@ async fn unread(
         unread.sort_unstable();
         unread.dedup();
     }
-    Ok((unread, silent))
+    Ok(unread)
 }
 
 fn is_unmined(tx: &Tx) -> bool {
@@ -145,6 +181,7 @@ fn check_read(known: &Restoration, force: bool) -> Result<(), RestoreError> {
         Restoration { unread, .. } if !unread.is_empty() => {
             Err(RestoreError::Unread(unread.clone()))
         }
+        Restoration { pooled: Some(pooled), .. } => Err(RestoreError::Pooled(pooled.clone())),
         _ => Ok(()),
     }
 }
@@ -300,11 +337,9 @@ mod tests {
     #[test]
     fn hole_20_a_word_is_not_taken_while_the_chain_may_know_better() {
         let known = |unread: &[Nonce], silent: Option<&str>| Restoration {
-            mark: None,
             unread: unread.to_vec(),
             silent: silent.map(str::to_owned),
-            found: Vec::new(),
-            waiting: Vec::new(),
+            ..Restoration::default()
         };
         assert!(check_read(&known(&[], None), false).is_ok());
         let unread = check_read(&known(&[7], None), false);
@@ -317,5 +352,13 @@ mod tests {
             assert!(matches!(silent, Err(RestoreError::Silent(_))), "{silent:?}");
             assert!(check_read(&known(unread, Some("no answer")), true).is_ok());
         }
+        let pooled = Pooled { endpoint: "rpc:1".to_owned(), from: 3, below: 5 };
+        let on_its_way = Restoration { pooled: Some(pooled), ..Restoration::default() };
+        let refused = check_read(&on_its_way, false);
+        assert!(
+            matches!(&refused, Err(error) if error.to_string().contains("nonces 3 to 4")),
+            "{refused:?}"
+        );
+        assert!(check_read(&on_its_way, true).is_ok());
     }
 }

@@ -8,6 +8,7 @@ mod commit;
 mod prepare;
 mod waking;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -77,10 +78,17 @@ pub(crate) async fn look(core: &Arc<Core>) {
         wishes::look(core, chunk).await;
         match core.store.lanes_with_waiting(chunk).await {
             Ok(waiting) => {
-                for lane in waiting {
-                    let slot = core.lanes.slot(lane);
-                    slot.set_waiting(true);
-                    wake(core, &slot);
+                let waiting: HashSet<Lane> = waiting.into_iter().collect();
+                for lane in chunk {
+                    let slot = core.lanes.slot(*lane);
+                    if waiting.contains(lane) {
+                        slot.set_waiting(true);
+                        wake(core, &slot);
+                    } else if slot.has_waiting() {
+                        // What waited was withdrawn while somebody was at it: it is looked at once more, since
+                        // no gap is filled and nothing is bound at once while something seems to wait.
+                        wake(core, &slot);
+                    }
                 }
             }
             Err(error) => {

@@ -5,6 +5,7 @@
 //! | `landing` | the straight way: accepted, bound, sent, mined, confirmed; repeats; reverts |
 //! | `waiting` | order of acceptance, full lanes, pauses, silent chains |
 //! | `estimates` | transactions whose gas cannot be estimated |
+//! | `copies` | copies of a database that nothing in them tells from the database |
 //! | `fillers` | empty transactions for nonces that nobody will use |
 //! | `hanging` | a chain that does not answer, beside one that does |
 //! | `reorgs` | blocks that are taken back |
@@ -21,6 +22,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod copies;
 mod estimates;
 mod fillers;
 mod hanging;

@@ -17,7 +17,8 @@ use crate::setup::{
 
 on_both_stores!(
     hole_13_a_nonce_that_an_outsider_used_in_a_block_that_is_gone_is_filled,
-    hole_32_a_node_that_slept_does_not_pause_the_lane_of_another
+    hole_32_a_node_that_slept_does_not_pause_the_lane_of_another,
+    hole_28_repair_does_not_end_a_persons_pause,
 );
 
 /// Somebody with the same key sends a transaction that pays more.
@@ -141,4 +142,29 @@ async fn hole_32_what_another_node_signed_is_not_somebody_elses() {
     assert_eq!(view(&bench, tx.lane).await.paused, None);
     assert_eq!(told(&bench, tx.lane).await, [LaneEventKind::Started]);
     a.shutdown().await;
+}
+
+/// Fails if repair resumes a lane that a person has paused, alone or on top of Stile's own pause.
+async fn hole_28_repair_does_not_end_a_persons_pause(bench: Bench) {
+    let anvil = chain(false).await;
+    let node = start(&bench, settings(&bench, "a"), &[anvil.url()]).await;
+    let tx = send(&node, transfer(0, "one")).await;
+    until(&node, tx.id, TxState::Submitted).await;
+    outsider(&anvil, tx.lane).await;
+    anvil.mine(1).await;
+    eventually("Stile to pause the lane", async || view(&bench, tx.lane).await.paused).await;
+    for on_top in [true, false] {
+        assert_eq!(view(&bench, tx.lane).await.paused.is_some(), on_top);
+        assert!(node.nonces().pause(tx.lane, "key rotation").await.unwrap());
+        let doctor = node.lanes().doctor(tx.lane).await.unwrap();
+        let finding = doctor.findings.iter().find(|finding| finding.code == "paused").unwrap();
+        assert!(finding.words.contains("a person has paused"), "{finding:?}");
+        let repair = node.lanes().repair(tx.lane, true, &[]).await.unwrap();
+        let resumed = repair.steps.iter().find(|step| step.kind.starts_with("resume"));
+        assert_ne!(resumed.and_then(|step| step.done), Some(true), "{repair:?}");
+        assert!(view(&bench, tx.lane).await.paused.is_some(), "a person's pause stays");
+        assert!(node.lanes().resume(tx.lane, false).await.unwrap().resumed);
+    }
+    assert_eq!(view(&bench, tx.lane).await.paused, None);
+    node.shutdown().await;
 }

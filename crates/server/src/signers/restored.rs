@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use stile_domain::{ChainId, Timestamp};
 use stile_engine::{Restoration, RestoreError, Verdict};
-use stile_store::{LostTx, RestoreMark};
+use stile_store::{LostTx, RestoreMark, Tx};
 use utoipa::ToSchema;
 
 use super::SignerQuery;
@@ -82,10 +82,53 @@ pub(crate) struct RestoredView {
     to_nonce: Option<u64>,
     /// Nonces of which it has not been read from the chain yet what used them, at most 100.
     unread: Vec<u64>,
+    /// What an endpoint has in its pool and the database does not know, if anything. It may be what waits.
+    pooled: Option<PooledView>,
     /// What the chain has and the restored database did not know.
     found: Vec<FoundView>,
     /// What waits for a person's word, in order of acceptance.
-    waiting: Vec<TxView>,
+    waiting: Vec<WaitingView>,
+}
+
+/// Transactions of the signer in no block that the database does not know.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PooledTxs)]
+struct PooledView {
+    /// The endpoint that counts them.
+    endpoint: String,
+    /// The first of their nonces.
+    from_nonce: u64,
+    /// The first nonce above them.
+    to_nonce: u64,
+}
+
+/// A transaction that waits for a person's word.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RestoredTx)]
+struct WaitingView {
+    #[serde(flatten)]
+    tx: TxView,
+    /// The transaction on chain that does the same and belongs to nobody, if there is one.
+    #[schema(value_type = Option<schema::Hash>)]
+    same_as: Option<String>,
+    /// Why it waits, in words.
+    why: String,
+}
+
+/// Why a transaction waits, in a few words.
+fn why(same_as: Option<&LostTx>, in_backup: bool) -> String {
+    let since = match in_backup {
+        true => "it was in the backup, without a nonce",
+        false => "it was handed over after the restore, perhaps for the second time",
+    };
+    match same_as {
+        Some(lost) => {
+            format!("{since}; {} on chain, nonce {}, does the same", lost.hash, lost.nonce)
+        }
+        None => format!("{since}; nothing that was read from the chain does the same"),
+    }
 }
 
 /// A transaction on chain that the restored database did not know.
@@ -103,6 +146,9 @@ struct FoundView {
     to: Option<String>,
     /// What it carried, in wei; null for kinds that Stile does not sign.
     value: Option<String>,
+    /// Call data, or a contract's code; null for kinds that Stile does not sign.
+    #[schema(value_type = Option<schema::Bytes>)]
+    data: Option<String>,
     /// The transaction that it was sent for, if that is known.
     #[schema(value_type = Option<uuid::Uuid>)]
     tx_id: Option<stile_domain::TxId>,
@@ -117,6 +163,7 @@ impl From<LostTx> for FoundView {
             block_number: lost.block_number,
             to: payload.and_then(|payload| payload.to).map(|to| to.to_string()),
             value: payload.map(|payload| payload.value.to_string()),
+            data: payload.map(|payload| payload.data.to_string()),
             tx_id: lost.claimed_by,
         }
     }
@@ -125,16 +172,33 @@ impl From<LostTx> for FoundView {
 impl RestoredView {
     fn new(app: &Shared, restoration: Restoration) -> Self {
         let transactions = app.node.transactions();
-        let view = |tx| TxView::new(transactions, tx);
         let mark: Option<RestoreMark> = restoration.mark;
+        let found = &restoration.found;
+        let view = |tx: Tx| {
+            let same_as = found.iter().filter(|lost| lost.claimed_by.is_none()).find(|lost| {
+                lost.signed.as_ref().is_some_and(|(_, payload)| payload.does_the_same(&tx.payload))
+            });
+            WaitingView {
+                same_as: same_as.map(|lost| lost.hash.to_string()),
+                why: why(same_as, mark.is_some_and(|mark| tx.created_at < mark.at)),
+                tx: TxView::new(transactions, tx),
+            }
+        };
+        let waiting = restoration.waiting.into_iter().map(view).collect();
+        let pooled = restoration.pooled.map(|pooled| PooledView {
+            endpoint: pooled.endpoint,
+            from_nonce: pooled.from,
+            to_nonce: pooled.below,
+        });
         Self {
             restored_at: mark.map(|mark| mark.at),
             settled_at: mark.and_then(|mark| mark.settled_at),
             from_nonce: mark.map(|mark| mark.from),
             to_nonce: mark.map(|mark| mark.to),
             unread: restoration.unread,
+            pooled,
             found: restoration.found.into_iter().map(FoundView::from).collect(),
-            waiting: restoration.waiting.into_iter().map(view).collect(),
+            waiting,
         }
     }
 }
@@ -145,9 +209,10 @@ fn refused(error: RestoreError) -> Problem {
         RestoreError::NotFound => Problem::new(Code::TxNotFound, detail),
         RestoreError::NotWaiting(tx) => Problem::new(Code::NotRestored, detail).about(tx.id),
         RestoreError::NotRestored => Problem::new(Code::NotRestored, detail),
-        RestoreError::Unread(_) | RestoreError::Silent(_) | RestoreError::Found(_) => {
-            Problem::new(Code::RestoreUnread, detail)
-        }
+        RestoreError::Unread(_)
+        | RestoreError::Silent(_)
+        | RestoreError::Pooled(_)
+        | RestoreError::Found(_) => Problem::new(Code::RestoreUnread, detail),
         RestoreError::HeldElsewhere => Problem::new(Code::NotHolder, detail),
         RestoreError::Store(error) => error.into(),
     }

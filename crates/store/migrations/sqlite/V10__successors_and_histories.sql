@@ -18,3 +18,9 @@ CREATE TABLE stream_history (
 
 INSERT INTO stream_history (history, began)
     SELECT (random() & 9223372036854775807) | 1, seq FROM sqlite_sequence WHERE name = 'tx_event';
+
+-- Which start of a server wrote the file last, and which one before it, until the log has been folded
+-- into the file. The file by itself and the file with its log name the same one, or the log is that of
+-- another file.
+ALTER TABLE origin ADD COLUMN run TEXT;
+ALTER TABLE origin ADD COLUMN run_before TEXT;

@@ -63,6 +63,8 @@ pub struct SqliteStore {
     given_out: AtomicBool,
     /// One stamp at a time: each is compared with the one before.
     stamping: tokio::sync::Mutex<()>,
+    /// The log is to be folded into the file, since somebody was reading when the server started.
+    unfolded: AtomicBool,
 }
 
 impl SqliteStore {
@@ -70,6 +72,9 @@ impl SqliteStore {
     /// [`StoreError::InUse`] if another process has it.
     pub fn open(path: &Path, serve: bool) -> Result<Self, StoreError> {
         let lock = if serve { Some(lock::ServerLock::take(path)?) } else { None };
+        if serve {
+            origin::check_log(path)?;
+        }
         Ok(Self {
             path: path.to_owned(),
             writer: writer::Writer::start(connect(path)?)?,
@@ -77,6 +82,7 @@ impl SqliteStore {
             lock,
             given_out: AtomicBool::default(),
             stamping: tokio::sync::Mutex::default(),
+            unfolded: AtomicBool::default(),
         })
     }
 
@@ -89,7 +95,7 @@ impl SqliteStore {
 
     /// Stamps the database and the file beside it, if this process serves it. Answers with the lanes
     /// that come from an older copy.
-    async fn stamp(&self) -> Result<Vec<Lane>, StoreError> {
+    async fn stamp(&self, starts: bool) -> Result<Vec<Lane>, StoreError> {
         if self.lock.is_none() {
             return Ok(Vec::new());
         }
@@ -99,7 +105,8 @@ impl SqliteStore {
         let both = format!("{}\n{stamp}\n", beside.as_deref().unwrap_or_default().trim_end());
         self.put_beside(both).await?;
         let new = stamp.clone();
-        let unaligned = self.write(move |c| origin::arrive(c, beside.as_deref(), &new)).await?;
+        let unaligned =
+            self.write(move |c| origin::arrive(c, beside.as_deref(), &new, starts)).await?;
         self.put_beside(stamp).await?;
         Ok(unaligned)
     }
@@ -108,11 +115,32 @@ impl SqliteStore {
     /// one when it is put back, whatever ended the server.
     async fn stamp_again(&self) {
         if self.given_out.swap(false, Ordering::SeqCst)
-            && let Err(error) = self.stamp().await
+            && let Err(error) = self.stamp(false).await
         {
             self.given_out.store(true, Ordering::SeqCst);
             tracing::warn!(%error, "the database could not be stamped; tried again");
         }
+        if self.unfolded.load(Ordering::SeqCst) {
+            self.fold_start().await;
+        }
+    }
+
+    /// Folds what the start has written into the file: a copy of the file alone has its stamp then.
+    async fn fold_start(&self) {
+        let folded = match self.fold().await {
+            Ok(true) => self.write(origin::folded).await.map(|()| true),
+            other => other,
+        };
+        if let Err(error) = &folded {
+            tracing::warn!(%error, "the log could not be folded into the database; tried again");
+        }
+        self.unfolded.store(!matches!(folded, Ok(true)), Ordering::SeqCst);
+    }
+
+    async fn fold(&self) -> Result<bool, StoreError> {
+        let path = self.path.clone();
+        let folded = tokio::task::spawn_blocking(move || origin::fold(&path)).await;
+        folded.map_err(|error| StoreError::Internal(error.to_string()))?
     }
 
     async fn put_beside(&self, stamps: String) -> Result<(), StoreError> {
@@ -180,7 +208,14 @@ impl Store for SqliteStore {
     }
 
     async fn arrive(&self) -> Result<Vec<Lane>, StoreError> {
-        self.stamp().await
+        if self.lock.is_none() {
+            return Ok(Vec::new());
+        }
+        // The log of this start begins with nothing in it.
+        self.fold().await?;
+        let unaligned = self.stamp(true).await?;
+        self.fold_start().await;
+        Ok(unaligned)
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
@@ -476,7 +511,7 @@ impl Store for SqliteStore {
 
     async fn close(&self) {
         // The next start compares; if it cannot be written, lanes are only looked at once more then.
-        let _ = self.stamp().await;
+        let _ = self.stamp(false).await;
         self.writer.close().await;
     }
 }

@@ -2,18 +2,24 @@
 //!
 //! A stamp is kept in the database and in a small file beside it. Both are made anew at each start, at
 //! each orderly end, and with each heartbeat after which nonces were given out. If they differ, an
-//! older copy of the database was put back.
+//! older copy of the database was put back. So that a copy of the file alone has a stamp, the log
+//! (`-wal`) is folded into the file at each start.
+//!
+//! SQLite replays a log onto whatever file it finds beside it. So the file by itself, and the file with
+//! its log, must name the same start of a server.
 
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 use serde_json::Value;
 use stile_domain::{
     HistoryChange, HoldId, Lane, LaneEventKind, NodeId, Nonce, REMEMBERED, Remembered,
 };
+use tracing::warn;
 use uuid::Uuid;
 
 use super::fence::{Fenced, fence};
@@ -54,10 +60,114 @@ fn is_beside(beside: Option<&str>, stamp: &str) -> bool {
     beside.is_some_and(|stamps| stamps.lines().any(|line| line == stamp))
 }
 
+/// Whether a server has been here: with a stamp from before the one that is being put.
+fn is_known_place(beside: Option<&str>) -> bool {
+    beside.and_then(|stamps| stamps.lines().next()).is_some_and(|first| !first.is_empty())
+}
+
 fn file(database: &Path) -> PathBuf {
+    named(database, ".origin")
+}
+
+fn named(database: &Path, end: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
-    path.push(".origin");
+    path.push(end);
     PathBuf::from(path)
+}
+
+/// Which start of a server wrote a database, and which one before it while its log is not folded.
+#[derive(Debug, PartialEq, Eq)]
+struct Run {
+    now: String,
+    before: Option<String>,
+}
+
+impl Run {
+    /// As a database says; `None` if it does not say.
+    fn read(connection: &Connection) -> Option<Self> {
+        let row = connection.query_row("SELECT run, run_before FROM origin", [], |row| {
+            Ok((row.get::<_, Option<String>>(0)?, row.get(1)?))
+        });
+        let (now, before) = row.ok()?;
+        Some(Self { now: now?, before })
+    }
+
+    /// Whether a file that names `alone` can be what this log was begun on.
+    fn continues(&self, alone: &Self) -> bool {
+        self.now == alone.now || self.before.as_ref() == Some(&alone.now)
+    }
+}
+
+/// A look at a database that changes nothing, with a parameter of SQLite's file names.
+fn look(database: &Path, parameter: &str) -> Option<Connection> {
+    let escaped = database.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let uri = format!("file:{escaped}?{parameter}");
+    let connection = Connection::open_with_flags(uri, flags).ok()?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
+    Some(connection)
+}
+
+/// Refuses a file with the log of another one beside it: SQLite would make a mixture of the two. There is
+/// a log only where a server did not come to an orderly end.
+pub(super) fn check_log(database: &Path) -> Result<(), StoreError> {
+    let log = named(database, "-wal");
+    if std::fs::metadata(&log).map_or(0, |found| found.len()) == 0 {
+        return Ok(());
+    }
+    let refused = |why: &str| {
+        let (file, log, index) = (database.display(), log.display(), named(database, "-shm"));
+        StoreError::Unavailable(format!(
+            "{log} is not the log of {file} ({why}): a copy was put in the place of a database whose log was left beside \
+             it, or the file is damaged. Nothing has been changed. To serve the copy, remove {log} and {} and start \
+             again",
+            index.display()
+        ))
+    };
+    // Without its log the file may be anything: only what can be read of it counts.
+    let alone = look(database, "immutable=1").and_then(|connection| Run::read(&connection));
+    let Some(with_log) = look(database, "mode=ro") else { return Ok(()) };
+    let run = Run::read(&with_log);
+    if let (Some(alone), Some(run)) = (alone, run)
+        && !run.continues(&alone)
+    {
+        return Err(refused("they are from different starts of the server"));
+    }
+    match damage(&with_log) {
+        Some(words) => Err(refused(&words)),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with a database, if anything is. What only its rules say is left to them.
+fn damage(connection: &Connection) -> Option<String> {
+    let checked = connection
+        .pragma_update(None, "ignore_check_constraints", true)
+        .and_then(|()| connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)));
+    match checked {
+        Ok(words) => Some(words).filter(|words: &String| words != "ok"),
+        Err(error @ rusqlite::Error::SqliteFailure(failure, _))
+            if matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) =>
+        {
+            Some(error.to_string())
+        }
+        // Whatever else stands in the way is told by whoever opens it.
+        Err(_) => None,
+    }
+}
+
+/// Folds the log into the file. `false` if somebody was reading.
+pub(super) fn fold(database: &Path) -> Result<bool, StoreError> {
+    let connection = super::connect(database)?;
+    let busy: i64 =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    Ok(busy == 0)
+}
+
+/// The log has been folded since the server started.
+pub(super) fn folded(connection: &Connection) -> Result<(), StoreError> {
+    connection.prepare_cached("UPDATE origin SET run_before = NULL")?.execute([])?;
+    Ok(())
 }
 
 /// A stamp that was never used.
@@ -65,19 +175,28 @@ pub(super) fn fresh_stamp() -> String {
     Uuid::now_v7().to_string()
 }
 
-/// Puts a new stamp into the database. Answers with the lanes that come from an older copy, if this
-/// is one: none of them gives out anything before it is held against its chain.
+/// Puts a new stamp into the database; `starts` with a server. Answers with the lanes that come from an
+/// older copy, if this is one: none of them gives out anything before it is held against its chain.
 pub(super) fn arrive(
     connection: &Connection,
     beside: Option<&str>,
     stamp: &str,
+    starts: bool,
 ) -> Result<Vec<Lane>, StoreError> {
     let known: Option<String> = connection
         .prepare_cached("SELECT place FROM origin")?
         .query_row([], |row| row.get(0))
         .optional()?;
-    let older = known.is_some_and(|known| !is_beside(beside, &known));
+    let older = match &known {
+        Some(known) => !is_beside(beside, known),
+        // A database was served here, and this one is new, or from before there were stamps.
+        None => is_known_place(beside),
+    };
     let unaligned = if older {
+        warn!(
+            "this is not the database that was served here last: an older copy was put back, or the file was removed. \
+             Nothing that may have been sent before is sent by itself"
+        );
         stream::begin_history(connection)?;
         let mut statement = connection
             .prepare_cached("UPDATE lane SET timeline = NULL RETURNING chain_id, signer")?;
@@ -87,8 +206,13 @@ pub(super) fn arrive(
         Vec::new()
     };
     connection
-        .prepare_cached("INSERT OR REPLACE INTO origin (one, place) VALUES (1, ?1)")?
-        .execute(params![stamp])?;
+        .prepare_cached(
+            "INSERT INTO origin (one, place, run) VALUES (1, ?1, ?1)
+             ON CONFLICT (one) DO UPDATE
+             SET place = ?1, run = CASE WHEN ?2 THEN ?1 ELSE run END,
+                 run_before = CASE WHEN ?2 THEN run ELSE run_before END",
+        )?
+        .execute(params![stamp, starts])?;
     Ok(unaligned)
 }
 

@@ -62,7 +62,8 @@ impl Fenced<'_> {
         let started = self
             .connection()
             .prepare_cached(
-                // See the statement of PostgreSQL for why it may be marked.
+                // See the statement of PostgreSQL for why it may be marked. Here it is known for good that
+                // an older copy was put back: there is more than one history.
                 "UPDATE lane
                  SET next_nonce = ?3, timeline = ?4,
                      restored_at = CASE WHEN r.open THEN ?5 END,
@@ -72,7 +73,8 @@ impl Fenced<'_> {
                           AND (EXISTS (SELECT 1 FROM lane o
                                        WHERE o.restored_at IS NOT NULL AND o.restore_settled_at IS NULL)
                                OR EXISTS (SELECT 1 FROM lane o
-                                          WHERE o.timeline IS NULL AND o.next_nonce IS NOT NULL)) AS open) r
+                                          WHERE o.timeline IS NULL AND o.next_nonce IS NOT NULL)
+                               OR EXISTS (SELECT 1 FROM stream_history h WHERE h.reached IS NOT NULL)) AS open) r
                  WHERE chain_id = ?1 AND signer = ?2 AND next_nonce IS NULL",
             )?
             .execute(params![

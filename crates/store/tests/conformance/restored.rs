@@ -41,6 +41,7 @@ on_both_stores!(
     a_lane_that_steps_over_more_has_more_to_read,
     empty_transactions_for_gaps_do_not_wait,
     a_second_restore_marks_the_lane_again,
+    hole_20_a_lane_that_only_seems_new_in_a_restored_database_is_marked,
     hole_29_what_only_a_node_remembers_is_on_record_and_given_to_nobody,
 );
 
@@ -528,6 +529,196 @@ async fn hole_29_what_only_a_node_remembers_is_on_record_and_given_to_nobody(ben
     store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap();
     let settled = store.settle(&[(claim, 7)], LEASE).await.unwrap().remove(0).unwrap();
     assert_eq!(settled.iter().map(|hold| hold.nonce).collect::<Vec<_>>(), [6]);
+}
+
+/// In the history that is lost the lane may have paid: what is handed over again is not paid again.
+async fn hole_20_a_lane_that_only_seems_new_in_a_restored_database_is_marked(bench: Bench) {
+    let store = &*bench.store;
+    let begin = async |number: u32, count: Nonce| {
+        let claim = held(store, &HOLDER, lane(number), LEASE).await.claim;
+        assert_eq!(store.start_cursor(&A_NODE, &claim, count, LEASE).await.unwrap(), Ok(count));
+        (claim, view(store, lane(number)).await.restored)
+    };
+    let (_, mark) = begin(2, 7).await;
+    assert_eq!(mark, None, "nothing was restored");
+    let claim = claim_at(store, &HOLDER, lane(1), 2).await;
+    // As a copy leaves it that was put back.
+    bench.raw().await.execute("UPDATE lane SET timeline = NULL").await;
+    let (_, mark) = begin(3, 7).await;
+    assert!(mark.is_some_and(|mark| mark.is_open()), "others are not held against the chain yet");
+    realign_all(&bench, claim).await;
+    let (claim, mark) = begin(4, 7).await;
+    let mark = mark.expect("marked");
+    assert_eq!((mark.from, mark.to, mark.is_open()), (7, 7, true));
+    let new = bind_new(claim, 7, [NewTx { lane: lane(4), ..pays(1) }]);
+    assert_eq!(bind_txs(store, new).await, Err(Refusal::Restored));
+    let waits = accept_one(store, NewTx { lane: lane(4), ..pays(1) }).await;
+    assert_eq!(store.awaiting_word(lane(4), 10).await.unwrap()[0].id, waits.id);
+    // The account has sent nothing, in any history.
+    assert_eq!(begin(5, 0).await.1, None);
+    store.settle_restore(&A_NODE, lane(4), &json!({})).await.unwrap();
+    bind_txs(store, waiting_binding(claim, 7, [&waits])).await.unwrap();
+}
+
+/// Realigns the lanes that were there before.
+async fn realign_all(bench: &Bench, claim: Claim) {
+    let store = &*bench.store;
+    for number in [1, 2] {
+        let claim =
+            if number == 1 { claim } else { held(store, &HOLDER, lane(number), LEASE).await.claim };
+        let answer = store.realign(&A_NODE, &claim, &ASK, &json!({}), LEASE).await;
+        assert!(answer.unwrap().unwrap().expect("realigned").restored);
+    }
+}
+
+/// A file of its own, as a server has it.
+struct Served {
+    directory: tempfile::TempDir,
+}
+
+impl Served {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn try_open(&self) -> Result<std::sync::Arc<dyn Store>, stile_store::StoreError> {
+        let url = format!("sqlite://{}", self.path("stile.db").display());
+        open(OpenOptions { url, serve: true, ..stile_options() })
+    }
+
+    async fn start(&self) -> (std::sync::Arc<dyn Store>, Vec<stile_domain::Lane>) {
+        let store = self.try_open().unwrap();
+        store.migrate().await.unwrap();
+        let unaligned = store.arrive().await.unwrap();
+        (store, unaligned)
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        std::fs::copy(self.path(from), self.path(to)).unwrap();
+    }
+
+    fn remove(&self, names: &[&str]) {
+        for name in names {
+            let _ = std::fs::remove_file(self.path(name));
+        }
+    }
+}
+
+fn stile_options() -> OpenOptions {
+    crate::common::Database::sqlite().options()
+}
+
+/// Whether a lane that is not in the database begins marked, on a chain that has 5 of its account.
+async fn begins_marked(store: &dyn Store, number: u32) -> bool {
+    let claim = held(store, &HOLDER, lane(number), LEASE).await.claim;
+    store.start_cursor(&A_NODE, &claim, 5, LEASE).await.unwrap().unwrap();
+    view(store, lane(number)).await.restored.is_some_and(|mark| mark.is_open())
+}
+
+/// `cp stile.db` while the server runs: without its log the file has nothing that was written since the
+/// start, and it is known for a copy all the same.
+#[tokio::test]
+async fn hole_20_a_lone_hot_copy_of_the_file_is_known_for_a_copy() {
+    for with_origin in [true, false] {
+        let served = Served::new();
+        let (store, _) = served.start().await;
+        let claim = claim_at(&*store, &HOLDER, lane(1), 2).await;
+        bind(&*store, fresh(claim, 2, 1)).await.unwrap();
+        served.copy("stile.db", "backup.db");
+        store.close().await;
+        drop(store);
+        served.remove(&["stile.db-wal", "stile.db-shm"]);
+        if !with_origin {
+            served.remove(&["stile.db.origin"]);
+        }
+        served.copy("backup.db", "stile.db");
+        let (store, _) = served.start().await;
+        assert!(begins_marked(&*store, 1).await, "the lane is not new (origin: {with_origin})");
+        store.close().await;
+        drop(store);
+        // Nor is one that begins later.
+        let (store, _) = served.start().await;
+        assert!(begins_marked(&*store, 2).await);
+        store.close().await;
+    }
+}
+
+/// The file is gone, and what is beside it says that there was one.
+#[tokio::test]
+async fn hole_20_an_empty_file_in_the_place_of_a_database_is_known_for_one() {
+    let served = Served::new();
+    let (store, _) = served.start().await;
+    assert!(!begins_marked(&*store, 1).await, "a new database");
+    store.close().await;
+    drop(store);
+    served.remove(&["stile.db", "stile.db-wal", "stile.db-shm"]);
+    let (store, _) = served.start().await;
+    assert!(begins_marked(&*store, 1).await, "the lane is not new");
+    store.close().await;
+    drop(store);
+    // A person says that nothing was lost.
+    served.remove(&["stile.db", "stile.db-wal", "stile.db-shm", "stile.db.origin"]);
+    let (store, _) = served.start().await;
+    assert!(!begins_marked(&*store, 1).await);
+    store.close().await;
+}
+
+/// SQLite replays a log onto whatever file is beside it.
+#[tokio::test]
+async fn hole_20_a_copy_beside_the_log_of_another_file_is_refused() {
+    // Copies from an earlier start of the server, and from the same one.
+    for same_start in [false, true] {
+        let served = Served::new();
+        let (mut store, _) = served.start().await;
+        for number in 1..40 {
+            claim_at(&*store, &HOLDER, lane(number), 2).await;
+        }
+        let copy = || {
+            let connection = rusqlite::Connection::open(served.path("stile.db")).unwrap();
+            let to = served.path("backup.db");
+            connection.execute("VACUUM INTO ?1", [to.to_str().unwrap()]).unwrap();
+        };
+        copy();
+        if !same_start {
+            store.close().await;
+            drop(store);
+            store = served.start().await.0;
+        }
+        let claim = held(&*store, &HOLDER, lane(1), LEASE).await.claim;
+        bind(&*store, fresh(claim, 2, 20)).await.unwrap();
+        // As a crash leaves it.
+        served.copy("stile.db-wal", "crashed-wal");
+        served.copy("stile.db", "crashed.db");
+        store.close().await;
+        drop(store);
+
+        served.copy("backup.db", "stile.db");
+        served.copy("crashed-wal", "stile.db-wal");
+        served.remove(&["stile.db-shm"]);
+        let before = std::fs::read(served.path("stile.db")).unwrap();
+        let refused = served.try_open().err().expect("refused").to_string();
+        assert!(refused.contains("is not the log of"), "{refused}");
+        assert_eq!(std::fs::read(served.path("stile.db")).unwrap(), before, "nothing is changed");
+
+        // What it says to do.
+        served.remove(&["stile.db-wal", "stile.db-shm"]);
+        let (store, unaligned) = served.start().await;
+        assert_eq!(unaligned.len(), 39, "it is an older copy");
+        store.close().await;
+        drop(store);
+
+        // The log of the file itself is replayed, of course.
+        served.copy("crashed.db", "stile.db");
+        served.copy("crashed-wal", "stile.db-wal");
+        served.remove(&["stile.db-shm"]);
+        let (store, _) = served.start().await;
+        assert_eq!(view(&*store, lane(1)).await.next_nonce, Some(22));
+        store.close().await;
+    }
 }
 
 /// A process that dies between the stamp in the database and the one beside it has lost nothing.

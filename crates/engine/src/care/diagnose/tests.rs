@@ -36,6 +36,7 @@ fn facts() -> LaneFacts {
             lease_seconds_left: 5.0,
         },
         paused: None,
+        paused_by_person: false,
         elsewhere: None,
         aligned: true,
         restored: None,
@@ -153,7 +154,9 @@ fn whatever_stops_a_lane_has_a_name_and_a_remedy() {
     let moved = LaneFacts { elsewhere: Some(Elsewhere::V1), ..facts() };
     finds(moved, "not-owned", Some("give-the-lane-to-stile"));
     let paused = LaneFacts { paused: Some("key rotation".to_owned()), ..facts() };
-    finds(paused, "paused", Some("resume"));
+    finds(paused.clone(), "paused", Some("resume"));
+    let by_person = LaneFacts { paused_by_person: true, ..paused };
+    finds(by_person, "paused", Some("resume-by-hand"));
     let down = LaneFacts { signer_trouble: Some("refused".to_owned()), ..facts() };
     finds(down, "signer-unavailable", Some("mend-signer"));
     let mut nobody = facts();

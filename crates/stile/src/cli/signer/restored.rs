@@ -7,19 +7,19 @@ use serde_json::{Map, Value, json};
 
 use super::Which;
 use crate::cli::Failure;
-use crate::cli::table::{self, text};
+use crate::cli::table::{self, cell, text};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RestoredArgs {
     #[command(flatten)]
     which: Which,
-    /// What still waits was never sent: send all of it. What was sent after all is paid twice.
+    /// All that waits was never sent: send it. What was sent after all is paid twice.
     #[arg(long, conflicts_with = "was_sent")]
     never_sent: bool,
-    /// What still waits was sent before the database was restored: close all of it.
+    /// All that waits was sent before the database was restored: close it.
     #[arg(long)]
     was_sent: bool,
-    /// Also while it is not known what used some of the nonces from before the restore.
+    /// Decide although the chain has not been read, or a pool has something unknown.
     #[arg(long)]
     force: bool,
 }
@@ -45,55 +45,114 @@ pub(super) async fn restored(
     table::print(&if args.which.server.json { table::json(&known) } else { shown(&known) })
 }
 
+/// So many characters of call data are shown: the function, and a little of what it is called with.
+const DATA_SHOWN: usize = 18;
+
 fn shown(known: &Value) -> String {
     let list = |name: &str| known[name].as_array().cloned().unwrap_or_default();
     let (waiting, found, unread) = (list("waiting"), list("found"), list("unread"));
-    let mut lines = vec![match (&known["restoredAt"], &known["settledAt"]) {
-        (Value::Null, _) => {
-            "This signer's database was not restored, or all of it is settled.".to_owned()
+    let mut parts = vec![match (&known["restoredAt"], &known["settledAt"]) {
+        (Value::Null, _) => "The database of this signer was never restored.".to_owned(),
+        (at, Value::Null) => {
+            let mut words = format!(
+                "The database was restored ({}). Nothing without a nonce is sent by itself: it may have been sent \
+                 before.",
+                text(at)
+            );
+            if known["fromNonce"] != known["toNonce"] {
+                words.push_str(&format!(
+                    "\nNonces from {} to below {} were used since the backup, or may have been. What the chain has there \
+                     is listed as found.",
+                    text(&known["fromNonce"]),
+                    text(&known["toNonce"])
+                ));
+            }
+            words
         }
-        (at, Value::Null) => format!(
-            "The database was restored ({}): nonces {} to {} were stepped over, and what has no nonce waits.",
-            text(at),
-            text(&known["fromNonce"]),
-            text(&known["toNonce"])
-        ),
         (at, settled) => format!(
-            "The database was restored ({}), and settled by a person ({}). Only what does the same as a transaction \
-             that was found and belongs to nobody waits.",
+            "The database was restored ({}), and that was settled ({}). Only what does the same as a transaction that \
+             was found and belongs to nobody waits.",
             text(at),
             text(settled)
         ),
     }];
     if !unread.is_empty() {
         let nonces: Vec<String> = unread.iter().map(text).collect();
-        lines.push(format!("Not read from the chain yet: nonces {}.", nonces.join(", ")));
-    }
-    for tx in &found {
-        let whose = match &tx["txId"] {
-            Value::Null => "belongs to nobody".to_owned(),
-            id => format!("was sent for {}", text(id)),
-        };
-        lines.push(format!(
-            "- found at nonce {}: {} ({} wei to {}), {whose}",
-            text(&tx["nonce"]),
-            text(&tx["txHash"]),
-            text(&tx["value"]),
-            text(&tx["to"])
+        parts.push(format!(
+            "Not read from the chain yet: nonces {}. Wait for it before you decide.",
+            nonces.join(", ")
         ));
     }
-    if waiting.is_empty() {
-        lines.push("Nothing waits.".to_owned());
-    } else {
-        lines.push(format!("{} wait for your word:", waiting.len()));
-        lines.extend(waiting.iter().map(|tx| format!("- {}", text(&tx["txId"]))));
-        lines.push(
-            "Of one: stile tx restored TX_ID --never-sent (send it) or --was-sent (close it). Of all: the same \
-             options here."
-                .to_owned(),
-        );
+    if let Value::Object(pooled) = &known["pooled"] {
+        parts.push(format!(
+            "{} has transactions of this signer in its pool that the database does not know (nonces from {} to below \
+             {}). They may be what waits. Wait until they are mined or gone before you decide.",
+            text(&pooled["endpoint"]),
+            text(&pooled["fromNonce"]),
+            text(&pooled["toNonce"])
+        ));
     }
-    lines.join("\n")
+    if !found.is_empty() {
+        let header = ["NONCE", "HASH", "TO", "VALUE", "DATA", "SENT FOR"];
+        let rows = found.iter().map(|tx| {
+            let whose = match &tx["txId"] {
+                Value::Null => "nobody".to_owned(),
+                id => text(id),
+            };
+            let (nonce, hash) = (cell(&tx["nonce"]), cell(&tx["txHash"]));
+            vec![nonce, hash, cell(&tx["to"]), wei(&tx["value"]), data(&tx["data"]), whose]
+        });
+        parts.push(format!("Found on chain:\n{}", table::list(&header, &[0, 3], rows.collect())));
+    }
+    if waiting.is_empty() {
+        parts.push("Nothing waits.".to_owned());
+        return parts.join("\n\n");
+    }
+    let header = ["TX ID", "REQUEST ID", "TO", "VALUE", "DATA", "ACCEPTED", "WHY IT WAITS"];
+    let rows = waiting.iter().map(|tx| {
+        let payload = &tx["payload"];
+        vec![
+            cell(&tx["txId"]),
+            cell(&tx["requestId"]),
+            cell(&payload["to"]),
+            wei(&payload["value"]),
+            data(&payload["data"]),
+            cell(&tx["createdAt"]),
+            cell(&tx["why"]),
+        ]
+    });
+    parts.push(format!(
+        "{} wait for your word:\n{}",
+        waiting.len(),
+        table::list(&header, &[3], rows.collect())
+    ));
+    parts.push(
+        "Find out from whoever was to be paid, then say of each:\n  \
+           stile tx restored TX_ID --never-sent    it was never sent: send it\n  \
+           stile tx restored TX_ID --was-sent      it was sent: close it\n\
+         The same options here mean all of them. What was sent and is said to be never sent is paid twice."
+            .to_owned(),
+    );
+    parts.join("\n\n")
+}
+
+fn wei(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        value => format!("{} wei", text(value)),
+    }
+}
+
+/// The beginning of call data, and how long it is.
+fn data(value: &Value) -> String {
+    let all = text(value);
+    match all.strip_prefix("0x").map_or(0, str::len) / 2 {
+        0 => "-".to_owned(),
+        bytes if all.len() > DATA_SHOWN => {
+            format!("{}… ({bytes} bytes)", &all[..DATA_SHOWN])
+        }
+        _ => all,
+    }
 }
 
 #[cfg(test)]
@@ -101,23 +160,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_listed_with_what_can_be_said() {
+    fn hole_20_what_waits_is_listed_with_all_that_a_person_needs_to_decide() {
         let nothing = shown(&json!({ "restoredAt": null, "settledAt": null }));
         assert!(nothing.ends_with("Nothing waits."), "{nothing}");
         let known = json!({
             "restoredAt": "2026-01-01T00:00:00Z", "settledAt": null, "fromNonce": 2, "toNonce": 5, "unread": [4],
-            "found": [{ "nonce": 2, "txHash": "0x1", "blockNumber": 3, "to": "0x2", "value": "7", "txId": null }],
-            "waiting": [{ "txId": "abc" }],
+            "pooled": { "endpoint": "rpc:1", "fromNonce": 5, "toNonce": 6 },
+            "found": [{ "nonce": 2, "txHash": "0x1", "blockNumber": 3, "to": "0x2", "value": "7", "data": "0x",
+                        "txId": null }],
+            "waiting": [{ "txId": "abc", "requestId": "invoice-9", "createdAt": "2025-12-31T23:59:59Z",
+                          "why": "it was in the backup",
+                          "payload": { "to": "0x3", "value": "8", "data": format!("0xa9059cbb{}", "0".repeat(128)) } }],
         });
         let words = shown(&known);
         for part in [
-            "nonces 2 to 5",
+            "from 2 to below 5",
             "nonces 4.",
-            "7 wei to 0x2), belongs to nobody",
-            "- abc",
+            "rpc:1 has transactions",
+            "nobody",
+            "7 wei",
+            "abc",
+            "invoice-9",
+            "0x3",
+            "8 wei",
+            "0xa9059cbb00000000… (68 bytes)",
+            "2025-12-31T23:59:59Z",
+            "it was in the backup",
             "--never-sent",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }
+    }
+
+    #[test]
+    fn data_is_shown_in_part() {
+        for (all, shown) in [("0x", "-"), ("0x12345678", "0x12345678"), ("", "-")] {
+            assert_eq!(data(&json!(all)), shown);
+        }
+        assert_eq!(data(&Value::Null), "-");
     }
 }

@@ -21,7 +21,7 @@ pub(in crate::cli) struct RestoredArgs {
     /// It was sent before the database was restored: close it.
     #[arg(long)]
     was_sent: bool,
-    /// Also while it is not known what used some of the nonces from before the restore.
+    /// Decide although the chain has not been read, or a pool has something unknown.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -1,0 +1,167 @@
+//! Copies of a database that nothing in them tells from the database.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stile_domain::{Holder, Incarnation, NodeId, SubState, TxState, U256};
+use stile_engine::{Node, OutsideUse, RestoreError, Settings, TxRequest, TxSettings, Verdict};
+use stile_store::{OpenOptions, Store, Tx, open};
+use testkit::{Anvil, eventually};
+use uuid::Uuid;
+
+use crate::common::{Bench, QUEUE};
+use crate::setup::{chain, get, lane, send, settings, start, start_on, transfer, until};
+
+/// A payment of so many wei.
+fn pays(wei: u64) -> TxRequest {
+    let mut request = transfer(0, &format!("pays {wei}"));
+    request.payload.value = U256::from(wei);
+    request
+}
+
+/// What was paid, in the order of nonces.
+async fn paid(anvil: &Anvil) -> Vec<u64> {
+    let mined = anvil.transactions_of(&lane(0).signer.to_string()).await;
+    mined.iter().map(|mined| mined.value.to()).collect()
+}
+
+async fn confirmed(node: &Node, anvil: &Anvil, txs: &[Tx]) {
+    for tx in txs {
+        eventually("the payment to be confirmed", async || {
+            anvil.mine(1).await;
+            (get(node, tx.id).await.standing.state == TxState::Confirmed).then_some(())
+        })
+        .await;
+    }
+}
+
+/// A copy of a database of SQLite with its log, as it is while a node writes to it.
+struct HotCopy {
+    directory: tempfile::TempDir,
+}
+
+impl HotCopy {
+    fn of(bench: &Bench) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = PathBuf::from(bench.database.url().trim_start_matches("sqlite://"));
+        for end in ["", "-wal"] {
+            let from = format!("{}{end}", file.display());
+            std::fs::copy(from, directory.path().join(format!("stile.db{end}"))).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn open(&self) -> Arc<dyn Store> {
+        let options = OpenOptions {
+            url: format!("sqlite://{}", self.directory.path().join("stile.db").display()),
+            direct_url: None,
+            pool_size: 8,
+            statement_timeout: Duration::from_secs(10),
+            lock_timeout: Duration::from_secs(5),
+            pooler: stile_store::postgres::Pooler::None,
+            lease: Duration::from_secs(10),
+            serve: false,
+        };
+        open(options).unwrap()
+    }
+}
+
+/// Somebody with the same key pays.
+async fn outsider(anvil: &Anvil, wei: u64) -> Value {
+    let transaction = json!({
+        "from": lane(0).signer, "to": lane(1).signer, "value": format!("{wei:#x}"), "gas": "0x5208",
+    });
+    anvil.rpc("eth_sendTransaction", json!([transaction])).await
+}
+
+/// Fails if the chain is not asked before a nonce is bound where others use the key by declaration, or if
+/// a person has to say that they do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hole_20_a_copy_pays_nobody_twice_where_lanes_follow_outside_use() {
+    let bench = Bench::sqlite(QUEUE).await;
+    let anvil = chain(false).await;
+    let follows = || {
+        let usual = settings(&bench, "a");
+        let outside_use = OutsideUse::Follow;
+        let tx = TxSettings { max_in_flight: 2, outside_use, ..usual.tx.clone() };
+        Settings { tx, ..usual }
+    };
+    let node = start(&bench, follows(), &[anvil.url()]).await;
+    let mut txs = Vec::new();
+    for wei in 1..=5 {
+        txs.push(send(&node, pays(wei)).await);
+    }
+    until(&node, txs[1].id, TxState::Submitted).await;
+    assert_eq!(get(&node, txs[2].id).await.nonce, None, "three wait");
+    let copy = HotCopy::of(&bench);
+    confirmed(&node, &anvil, &txs).await;
+    node.shutdown().await;
+    outsider(&anvil, 9).await;
+    anvil.mine(1).await;
+    assert_eq!(paid(&anvil).await, [1, 2, 3, 4, 5, 9]);
+
+    let node = start_on(copy.open(), follows(), &[anvil.url()]).await;
+    confirmed(&node, &anvil, &txs).await;
+    assert_eq!(paid(&anvil).await, [1, 2, 3, 4, 5, 9], "each once, ever");
+    // Nobody has to say anything: what is new goes on, and so does whoever else has the key.
+    let sixth = send(&node, pays(6)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&sixth)).await;
+    outsider(&anvil, 10).await;
+    anvil.mine(1).await;
+    eventually("the cursor to follow", async || {
+        let view = node.nonces().lanes(&[lane(0)]).await.unwrap().pop().flatten()?;
+        (view.next_nonce == Some(8)).then_some(())
+    })
+    .await;
+    let seventh = send(&node, pays(7)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&seventh)).await;
+    assert_eq!(paid(&anvil).await, [1, 2, 3, 4, 5, 9, 6, 10, 7]);
+    node.shutdown().await;
+}
+
+/// Fails if a person's word is taken while an endpoint has a transaction in its pool that only the lost
+/// history knew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hole_20_a_word_is_not_taken_while_a_pool_has_what_the_database_lost() {
+    let bench = Bench::sqlite(QUEUE).await;
+    let anvil = chain(false).await;
+    let node = start(&bench, settings(&bench, "a"), &[anvil.url()]).await;
+    let first = send(&node, pays(1)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&first)).await;
+    let copy = HotCopy::of(&bench);
+    let lost = send(&node, pays(2)).await;
+    until(&node, lost.id, TxState::Submitted).await;
+    node.shutdown().await;
+
+    // As after a restore that is noticed.
+    let store = copy.open();
+    let holder =
+        Holder { node: NodeId("a".into()), incarnation: Incarnation(Uuid::now_v7()), url: None };
+    let lease = Duration::from_secs(10);
+    let held = store.take_own(&holder, lease).await.unwrap().pop().expect("the lane");
+    store.set_unaligned(&held.claim, lease).await.unwrap().unwrap();
+    let node = start_on(store, settings(&bench, "a"), &[anvil.url()]).await;
+    let third = send(&node, pays(3)).await;
+    eventually("it to wait for a word", async || {
+        let sub_state = get(&node, third.id).await.standing.sub_state;
+        (sub_state == Some(SubState::Restored)).then_some(())
+    })
+    .await;
+    let say =
+        async || node.lanes().settle_restored(lane(0), Verdict::NeverSent, false, "a person").await;
+    let refused = say().await;
+    assert!(
+        matches!(&refused, Err(RestoreError::Pooled(it)) if (it.from, it.below) == (1, 2)),
+        "{refused:?}"
+    );
+    let refused =
+        node.lanes().settle_restored_tx(third.id, Verdict::NeverSent, false, "a person").await;
+    assert!(matches!(refused, Err(RestoreError::Pooled(_))), "{refused:?}");
+    anvil.mine(1).await;
+    eventually("the word to be taken", async || say().await.ok()).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&third)).await;
+    assert_eq!(paid(&anvil).await, [1, 2, 3]);
+    node.shutdown().await;
+}
