@@ -544,10 +544,8 @@ $function$;
 CREATE OR REPLACE FUNCTION public.stile_place()
  RETURNS text
  LANGUAGE sql
- STABLE
 AS $function$
-    SELECT substring(pg_relation_filepath(to_regclass('lane')) from '([0-9]+)/[^/]*$') || '/'
-        || to_regclass('lane')::oid
+    SELECT substr(stile_timeline(), 10)
 $function$;
 
 CREATE OR REPLACE FUNCTION public.stile_recovered_to(since text)
@@ -582,7 +580,15 @@ CREATE OR REPLACE FUNCTION public.stile_timeline()
  RETURNS text
  LANGUAGE sql
 AS $function$
-    SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || stile_place()
+    SELECT stile_timeline(to_regclass('lane'))
+$function$;
+
+CREATE OR REPLACE FUNCTION public.stile_timeline(lanes oid)
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+    SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/'
+        || substring(pg_relation_filepath(lanes) from '([0-9]+)/[^/]*$') || '/' || lanes
 $function$;
 
 CREATE OR REPLACE FUNCTION public.tx_refuse()

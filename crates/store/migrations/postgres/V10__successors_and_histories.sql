@@ -91,17 +91,22 @@ CREATE FUNCTION stile_history() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     WHERE h.timeline = stile_timeline() AND h.place = coalesce((SELECT o.place FROM origin o), '')
 $$;
 
--- The database and the table that the lanes are in. It is looked up each time, and not once for a
--- statement that stays prepared: a backup may be loaded over the tables while nodes run.
-CREATE FUNCTION stile_place() RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT substring(pg_relation_filepath(to_regclass('lane')) from '([0-9]+)/[^/]*$') || '/'
-        || to_regclass('lane')::oid
+-- Which history is being written, in which database, and in which table of lanes: tables that were
+-- dropped and loaded from a dump, and those of a copy of the whole database, are others on the same
+-- timeline. Nothing of it is looked up once for a statement that stays prepared: a backup may be loaded
+-- over the tables while nodes run.
+CREATE FUNCTION stile_timeline(lanes oid) RETURNS text LANGUAGE sql VOLATILE AS $$
+    SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/'
+        || substring(pg_relation_filepath(lanes) from '([0-9]+)/[^/]*$') || '/' || lanes
 $$;
 
--- Which history is being written, and in which tables. Tables that were dropped and loaded from a dump,
--- and those of a copy of the whole database, are others on the same timeline.
 CREATE OR REPLACE FUNCTION stile_timeline() RETURNS text LANGUAGE sql VOLATILE AS $$
-    SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || stile_place()
+    SELECT stile_timeline(to_regclass('lane'))
+$$;
+
+-- The database and the table, without the timeline.
+CREATE FUNCTION stile_place() RETURNS text LANGUAGE sql VOLATILE AS $$
+    SELECT substr(stile_timeline(), 10)
 $$;
 
 -- Unless they come from a dump that nobody has noticed yet.
