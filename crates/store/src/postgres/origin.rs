@@ -69,11 +69,11 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// `None`, where that is to be `noted` first: the tables are others than the lane was in.
+    /// `None` if the tables are others than the lane was in, where that is to be noted first.
     async fn realign(
         &self,
         sessions: &Sessions,
-        noted: bool,
+        note_first: bool,
     ) -> Result<Option<Result<Option<Realigned>, Refusal>>, StoreError> {
         let Self { node, claim, remembered, data, lease } = *self;
         sessions
@@ -90,7 +90,7 @@ impl Asked<'_> {
                     fenced.into_transaction().rollback().await?;
                     return Ok(Some(Ok(None)));
                 };
-                if noted && standing.is_elsewhere() {
+                if note_first && standing.is_elsewhere() {
                     fenced.into_transaction().rollback().await?;
                     return Ok(None);
                 }
