@@ -28,6 +28,8 @@ pub enum Failover {
 pub enum HistoryChange {
     /// A standby was promoted, as far as can be seen.
     Promotion,
+    /// The same, and a node has seen commits that are not there any more.
+    Lossy,
     /// The server was recovered to a point in time.
     PointInTime,
     /// The tables were loaded from a dump, or an older file was put back.
@@ -99,10 +101,12 @@ mod tests {
     #[test]
     fn only_a_promoted_synchronous_standby_has_lost_nothing() {
         use Failover::{Ask, Synchronous};
-        use HistoryChange::{Copy, PointInTime, Promotion};
+        use HistoryChange::{Copy, Lossy, PointInTime, Promotion};
         for (change, failover, may_lose) in [
             (Promotion, Ask, true),
             (Promotion, Synchronous, false),
+            (Lossy, Ask, true),
+            (Lossy, Synchronous, true),
             (PointInTime, Ask, true),
             (PointInTime, Synchronous, true),
             (Copy, Ask, true),

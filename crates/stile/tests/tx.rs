@@ -25,6 +25,7 @@
 //! | `restore` | the database lost, or an older one in its place |
 //! | `copies` | copies of the database that nothing but the chain tells from it |
 //! | `restored` | payments that waited in a backup, and were made since |
+//! | `swapped` | the same, with a backup that is put back under a running node |
 //! | `secrets` | what must not be seen is not seen |
 //!
 //! `support` is what they share.
@@ -79,6 +80,8 @@ mod retention;
 mod same_request;
 #[path = "tx/secrets.rs"]
 mod secrets;
+#[path = "tx/swapped.rs"]
+mod swapped;
 #[path = "tx/takeover.rs"]
 mod takeover;
 #[path = "tx/transfers.rs"]

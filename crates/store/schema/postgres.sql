@@ -178,6 +178,8 @@ CREATE TABLE nonce (
 CREATE TABLE origin (
     one boolean NOT NULL DEFAULT true,
     place text NOT NULL,
+    losses bigint NOT NULL DEFAULT 0,
+    lossy_in text,
     CONSTRAINT origin_pkey PRIMARY KEY (one),
     CONSTRAINT origin_one_check CHECK (one)
 );
@@ -543,11 +545,54 @@ AS $function$
     SELECT hashtextextended('stile ownership of lanes', 0)
 $function$;
 
+CREATE OR REPLACE FUNCTION public.stile_place()
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+    SELECT substr(stile_timeline(), 10)
+$function$;
+
+CREATE OR REPLACE FUNCTION public.stile_recovered_to(since text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+DECLARE
+    file text := 'pg_wal/' || left(stile_timeline(), 8) || '.history';
+    why  text;
+BEGIN
+    SELECT string_agg(split_part(line, E'\t', 3), '; ') INTO why
+    FROM regexp_split_to_table(pg_read_file(file, 0, 1000000, true), E'\n') AS line
+    WHERE line ~ '^[0-9]+\t' AND split_part(line, E'\t', 3) NOT LIKE 'no recovery target specified%'
+      AND split_part(line, E'\t', 1)::bigint >= ('x' || lpad(left(since, 8), 16, '0'))::bit(64)::bigint;
+    RETURN why;
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.stile_refuse_truncate()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    RAISE EXCEPTION 'TRUNCATE of %: Stile would not know that its data were replaced, and could pay twice', TG_TABLE_NAME
+        USING ERRCODE = 'restrict_violation',
+              HINT = 'To restore a backup, use pg_restore --clean, or load it into an empty database.';
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.stile_timeline()
  RETURNS text
  LANGUAGE sql
 AS $function$
-    SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)
+    SELECT stile_timeline(to_regclass('lane'))
+$function$;
+
+CREATE OR REPLACE FUNCTION public.stile_timeline(lanes oid)
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+    SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/'
+        || substring(pg_relation_filepath(lanes) from '([0-9]+)/[^/]*$') || '/' || lanes
 $function$;
 
 CREATE OR REPLACE FUNCTION public.tx_refuse()
@@ -573,13 +618,21 @@ END $function$;
 
 CREATE TRIGGER api_key_rules BEFORE UPDATE ON public.api_key FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR (new.hash <> old.hash) OR (new.operations <> old.operations) OR (new.signers IS DISTINCT FROM old.signers))) EXECUTE FUNCTION api_key_refuse();
 
+CREATE TRIGGER attempt_truncate BEFORE TRUNCATE ON public.attempt FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+
 CREATE TRIGGER lane_birth BEFORE INSERT ON public.lane FOR EACH ROW EXECUTE FUNCTION lane_is_born();
 
 CREATE TRIGGER lane_is_never_deleted BEFORE DELETE ON public.lane FOR EACH ROW EXECUTE FUNCTION lane_refuse();
 
 CREATE TRIGGER lane_rules BEFORE UPDATE ON public.lane FOR EACH ROW WHEN (((new.fencing_token <= old.fencing_token) AND ((new.fencing_token < old.fencing_token) OR (new.owner_incarnation <> old.owner_incarnation) OR (new.next_nonce < old.next_nonce) OR ((new.next_nonce IS NULL) AND (old.next_nonce IS NOT NULL))))) EXECUTE FUNCTION lane_refuse();
 
-CREATE TRIGGER lost_tx_rules BEFORE UPDATE ON public.lost_tx FOR EACH ROW WHEN (((old.claimed_by IS NOT NULL) OR ((new.claimed_by IS NOT NULL) AND ((new.hash <> old.hash) OR (new.raw IS DISTINCT FROM old.raw))))) EXECUTE FUNCTION lost_tx_refuse();
+CREATE TRIGGER lane_truncate BEFORE TRUNCATE ON public.lane FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+
+CREATE TRIGGER lane_event_truncate BEFORE TRUNCATE ON public.lane_event FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+
+CREATE TRIGGER lost_tx_rules BEFORE UPDATE ON public.lost_tx FOR EACH ROW WHEN (((old.claimed_by IS NOT NULL) OR (new.hash <> old.hash) OR (new.raw IS DISTINCT FROM old.raw))) EXECUTE FUNCTION lost_tx_refuse();
+
+CREATE TRIGGER lost_tx_truncate BEFORE TRUNCATE ON public.lost_tx FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
 
 CREATE TRIGGER node_rules BEFORE UPDATE ON public.node FOR EACH ROW WHEN (((new.incarnation <> old.incarnation) AND (new.started_at <= old.started_at))) EXECUTE FUNCTION node_refuse();
 
@@ -587,11 +640,19 @@ CREATE TRIGGER nonce_is_kept_until_consumed BEFORE DELETE ON public.nonce FOR EA
 
 CREATE TRIGGER nonce_rules BEFORE UPDATE ON public.nonce FOR EACH ROW WHEN ((((old.status = 'CONSUMED'::text) AND (new.status <> 'CONSUMED'::text)) OR ((new.owner_id <> old.owner_id) AND (old.status <> 'RELEASED'::text)))) EXECUTE FUNCTION nonce_refuse();
 
+CREATE TRIGGER nonce_truncate BEFORE TRUNCATE ON public.nonce FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+
+CREATE TRIGGER origin_truncate BEFORE TRUNCATE ON public.origin FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+
 CREATE TRIGGER rollout_change BEFORE UPDATE ON public.rollout_version FOR EACH STATEMENT EXECUTE FUNCTION rollout_is_changed();
 
 CREATE TRIGGER tx_is_kept_until_done BEFORE DELETE ON public.tx FOR EACH ROW WHEN ((old.phase <> 'DONE'::text)) EXECUTE FUNCTION refuse_removal();
 
 CREATE TRIGGER tx_rules BEFORE UPDATE ON public.tx FOR EACH ROW WHEN ((((old.nonce IS NOT NULL) AND (new.nonce IS DISTINCT FROM old.nonce)) OR (new.events < old.events) OR (new.chain_id <> old.chain_id) OR (new.signer <> old.signer) OR ((old.replaced_by IS NOT NULL) AND (old.state = 'FAILED'::text) AND (new.state <> 'FAILED'::text)))) EXECUTE FUNCTION tx_refuse();
+
+CREATE TRIGGER tx_truncate BEFORE TRUNCATE ON public.tx FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+
+CREATE TRIGGER tx_event_truncate BEFORE TRUNCATE ON public.tx_event FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
 
 COMMENT ON table api_key IS 'Who may call, what for, and for which signers';
 

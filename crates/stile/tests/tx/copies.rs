@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::restored::{Setup, copy, put_back};
+use crate::support::{Restore, copy, put_back};
 
 fn origin(file: &Path) -> PathBuf {
     PathBuf::from(format!("{}.origin", file.display()))
@@ -17,7 +17,7 @@ fn origin(file: &Path) -> PathBuf {
 /// Pays two of five, copies the file, pays the rest, ends the server without a word and puts the copy
 /// back.
 async fn put_back_after_a_crash(with_origin: bool) {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let directory = tempfile::tempdir().unwrap();
     let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
     let node = setup.file(&file).start().await;
@@ -31,7 +31,7 @@ async fn put_back_after_a_crash(with_origin: bool) {
         std::fs::copy(origin(&backup), origin(&file)).unwrap();
     }
     let node = setup.file(&file).start().await;
-    setup.goes_on(node, &txs).await;
+    setup.goes_on(&node, &txs).await;
 }
 
 #[tokio::test]

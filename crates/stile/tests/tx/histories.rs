@@ -180,7 +180,7 @@ async fn hole_30_a_reader_goes_on_in_an_older_file() {
     let node = options.start().await;
     let kept = node.send_new(&transfer(&signer, 1)).await;
     node.reaches(id(&kept), "CONFIRMED").await;
-    crate::restore::copy(&file, &backup);
+    crate::support::copy(&file, &backup);
     for wei in 2..8 {
         node.reaches(id(&node.send_new(&transfer(&signer, wei)).await), "CONFIRMED").await;
     }
@@ -189,7 +189,7 @@ async fn hole_30_a_reader_goes_on_in_an_older_file() {
     let mut reader = Reader::from(&node, "0-0").await;
     let place = reader.until_told(&lost, "CONFIRMED").await.pop().unwrap().id;
     node.terminate().await;
-    crate::restore::put_back(&backup, &file);
+    crate::support::put_back(&backup, &file);
 
     let node = options.start().await;
     let new = node.send_new(&transfer(&signer, 9)).await;

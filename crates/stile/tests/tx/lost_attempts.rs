@@ -10,8 +10,7 @@ use tempfile::TempDir;
 use testkit::{Anvil, AnvilOptions, eventually};
 
 use crate::common::{NodeOptions, StileProcess};
-use crate::restored::{copy, put_back};
-use crate::support::{id, text, transfer};
+use crate::support::{copy, id, put_back, text, transfer};
 
 struct Setup {
     anvil: Anvil,

@@ -2,48 +2,16 @@
 //!
 //! Fails if a nonce that the chain has used is given out again, or if it happens without a word.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
-use testkit::{Anvil, AnvilOptions, Postgres, eventually};
+use testkit::Postgres;
 
-use crate::common::{NodeOptions, StileProcess};
-use crate::support::{assert_mined_once, id, transfer};
+use crate::common::StileProcess;
+use crate::support::{Restore, assert_mined_once, copy, id, put_back, transfer};
 
 /// Transactions sent at one time.
 const SOME: u64 = 5;
 
-struct Setup {
-    anvil: Anvil,
-    signer: String,
-}
-
-impl Setup {
-    async fn new() -> Self {
-        let options = AnvilOptions { block_time_seconds: Some(1), ..Default::default() };
-        let anvil = Anvil::start(options).await;
-        let signer = anvil.accounts().await.remove(0);
-        Self { anvil, signer }
-    }
-
-    fn node(&self, options: NodeOptions) -> NodeOptions {
-        options
-            .endpoint(self.anvil.url())
-            .development_keys(1)
-            .lease("2s", "500ms")
-            .set("cluster.not_holder", "accept")
-            .set("nonce.state_timeout", "1s")
-            .set_literal("confirmations.required", "1")
-    }
-
-    fn on(&self, url: &str) -> NodeOptions {
-        self.node(NodeOptions::postgres("n", url, &[]))
-    }
-
-    fn file(&self, file: &Path) -> NodeOptions {
-        self.node(NodeOptions::sqlite(file, &[]))
-    }
-
+impl Restore {
     /// Sends some transactions and waits until they are mined.
     async fn work(&self, node: &StileProcess, first: u64) -> Vec<Value> {
         let bodies: Vec<Value> =
@@ -55,18 +23,9 @@ impl Setup {
         done
     }
 
-    async fn history(&self, node: &StileProcess) -> Vec<Value> {
-        let history = node.get(&format!("/api/v1/signers/{}/history", self.signer)).await.ok();
-        history["items"].as_array().expect("a list").clone()
-    }
-
     /// Without anybody's call the lane is held against its chain, and its history tells.
     async fn is_realigned(&self, node: &StileProcess) {
-        let entry = eventually("the lane to be realigned", async || {
-            let history = self.history(node).await;
-            history.into_iter().find(|entry| entry["kind"] == "REALIGNED")
-        })
-        .await;
+        let entry = self.realigned(node).await;
         assert_eq!(entry["data"]["from"], json!(SOME), "{entry:#}");
         assert_eq!(entry["data"]["cursor"], json!(2 * SOME), "{entry:#}");
         let log = node.process.stderr();
@@ -75,19 +34,14 @@ impl Setup {
         let lane = node.signer(&self.signer).await;
         assert_eq!((&lane["paused"], &lane["nextNonce"]), (&Value::Null, &json!(2 * SOME)));
         // What was lost is read from the chain; then a person says that nothing else was sent.
-        let restored = format!("/api/v1/signers/{}/restored", self.signer);
-        let settled = eventually("what was lost to be read", async || {
-            let answer = node.post(&restored, json!({ "verdict": "never-sent" })).await;
-            (answer.status == 200).then(|| answer.json())
-        })
-        .await;
+        let settled = self.settle(node, "never-sent").await;
         assert_eq!(settled["found"].as_array().map(Vec::len), Some(SOME as usize), "{settled:#}");
     }
 }
 
 #[tokio::test]
 async fn an_emptied_database_begins_where_the_chain_is() {
-    let setup = Setup::new().await;
+    let setup = Restore::with_blocks().await;
     let server = Postgres::shared().await;
     let node = setup.on(&server.database().await).start().await;
     let mut all = setup.work(&node, 1).await;
@@ -104,7 +58,7 @@ async fn an_emptied_database_begins_where_the_chain_is() {
 
 #[tokio::test]
 async fn a_database_restored_from_a_dump_goes_on_where_the_chain_is() {
-    let setup = Setup::new().await;
+    let setup = Restore::with_blocks().await;
     let server = Postgres::shared().await;
     let url = server.database().await;
     let node = setup.on(&url).start().await;
@@ -122,7 +76,7 @@ async fn a_database_restored_from_a_dump_goes_on_where_the_chain_is() {
 
 #[tokio::test]
 async fn an_older_file_goes_on_where_the_chain_is() {
-    let setup = Setup::new().await;
+    let setup = Restore::with_blocks().await;
     let directory = tempfile::tempdir().unwrap();
     let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
     let node = setup.file(&file).start().await;
@@ -146,7 +100,7 @@ async fn an_older_file_goes_on_where_the_chain_is() {
 /// be told from the file that was there. The chain shows it all the same.
 #[tokio::test]
 async fn an_older_file_that_cannot_be_told_from_the_last_is_known_by_the_chain() {
-    let setup = Setup::new().await;
+    let setup = Restore::with_blocks().await;
     let directory = tempfile::tempdir().unwrap();
     let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
     let (origin, kept) = (directory.path().join("stile.db.origin"), directory.path().join("kept"));
@@ -163,20 +117,4 @@ async fn an_older_file_that_cannot_be_told_from_the_last_is_known_by_the_chain()
     assert!(node.signer(&setup.signer).await["paused"].is_null(), "nobody is blamed");
     all.extend(setup.work(&node, 201).await);
     assert_mined_once(&setup.anvil, &setup.signer, &all).await;
-}
-
-/// A whole copy of a database that is being written.
-pub(crate) fn copy(from: &Path, to: &Path) {
-    let connection = rusqlite::Connection::open(from).unwrap();
-    connection.execute("VACUUM INTO ?1", [to.to_str().unwrap()]).unwrap();
-}
-
-/// A copy takes the place of the file, and what belonged to the file goes with it.
-pub(crate) fn put_back(copy: &Path, file: &Path) {
-    for end in ["-wal", "-shm"] {
-        let mut beside = file.as_os_str().to_owned();
-        beside.push(end);
-        let _ = std::fs::remove_file(beside);
-    }
-    std::fs::copy(copy, file).unwrap();
 }

@@ -6,127 +6,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::{Anvil, AnvilOptions, Postgres, eventually};
+use testkit::{Postgres, eventually};
 
-use crate::common::{NodeOptions, StileProcess};
-use crate::support::{id, transfer};
-
-/// Payments, of which the lane takes two at a time.
-const ALL: u64 = 5;
-
-pub(crate) struct Setup {
-    anvil: Anvil,
-    signer: String,
-}
-
-impl Setup {
-    /// A chain that makes blocks when it is told to.
-    pub(crate) async fn new() -> Self {
-        let anvil = Anvil::start(AnvilOptions { no_mining: true, ..Default::default() }).await;
-        let signer = anvil.accounts().await.remove(0);
-        Self { anvil, signer }
-    }
-
-    fn node(&self, options: NodeOptions) -> NodeOptions {
-        options
-            .endpoint(self.anvil.url())
-            .development_keys(1)
-            .lease("2s", "500ms")
-            .set("nonce.state_timeout", "1s")
-            .set_literal("confirmations.required", "1")
-            .set_literal("lane.max_in_flight", "2")
-    }
-
-    fn on(&self, url: &str) -> NodeOptions {
-        self.node(NodeOptions::postgres("n", url, &[]))
-    }
-
-    pub(crate) fn file(&self, file: &Path) -> NodeOptions {
-        self.node(NodeOptions::sqlite(file, &[]))
-    }
-
-    /// Five payments, of which two are in flight and three wait.
-    pub(crate) async fn pay(&self, node: &StileProcess) -> Vec<Value> {
-        let bodies: Vec<Value> = (1..=ALL).map(|wei| transfer(&self.signer, wei)).collect();
-        let txs = node.send_all(&bodies).await;
-        for tx in &txs[..2] {
-            node.reaches(id(tx), "SUBMITTED").await;
-        }
-        for tx in &txs[2..] {
-            assert_eq!(node.tx(id(tx)).await["state"], "CREATED", "it waits: {tx:#}");
-        }
-        txs
-    }
-
-    /// Mines until these are done.
-    pub(crate) async fn confirmed(&self, node: &StileProcess, txs: &[Value]) {
-        for tx in txs {
-            eventually("the payment to be confirmed", async || {
-                self.anvil.mine(1).await;
-                (node.tx(id(tx)).await["state"] == "CONFIRMED").then_some(())
-            })
-            .await;
-        }
-    }
-
-    /// What was paid, in the order of nonces.
-    async fn paid(&self) -> Vec<u64> {
-        let mined = self.anvil.transactions_of(&self.signer).await;
-        mined.iter().map(|mined| mined.value.to()).collect()
-    }
-
-    fn path(&self, rest: &str) -> String {
-        format!("/api/v1/signers/{}{rest}", self.signer)
-    }
-
-    async fn restored(&self, node: &StileProcess) -> Value {
-        node.get(&self.path("/restored")).await.ok()
-    }
-
-    async fn settle(&self, node: &StileProcess, verdict: &str) -> Value {
-        eventually("the word to be taken", async || {
-            let answer = node.post(&self.path("/restored"), json!({ "verdict": verdict })).await;
-            // The chain may not have been read yet.
-            (answer.status == 200).then(|| answer.json())
-        })
-        .await
-    }
-
-    /// Puts back what was taken while three waited, and sees that nobody is paid again.
-    pub(crate) async fn goes_on(&self, node: StileProcess, txs: &[Value]) {
-        self.confirmed(&node, txs).await;
-        assert_eq!(self.paid().await, (1..=ALL).collect::<Vec<_>>(), "each once, ever");
-        for (tx, nonce) in txs.iter().zip(0_u64..) {
-            let tx = node.tx(id(tx)).await;
-            assert_eq!(tx["nonce"], nonce, "{tx:#}");
-            let recovered = node.last_event(id(&tx), "RECOVERED").await;
-            assert_eq!(recovered.is_some(), nonce >= 2, "{tx:#}");
-            if let Some(entry) = recovered {
-                assert_eq!(entry["data"]["txHash"], tx["txHash"], "{entry:#}");
-            }
-        }
-        // What is handed over now waits for a word, and goes on with it.
-        let later = node.send_new(&transfer(&self.signer, 6)).await;
-        node.becomes(id(&later), "waits", |tx| tx["subState"] == "RESTORED").await;
-        let doctor = node.get(&self.path("/doctor")).await.ok();
-        let findings = doctor["findings"].as_array().expect("a list");
-        let finding = findings.iter().find(|finding| finding["code"] == "restored");
-        let words = finding.expect("a finding")["words"].as_str().unwrap();
-        assert!(words.contains(id(&later)), "{doctor:#}");
-        let settled = self.settle(&node, "never-sent").await;
-        assert_ne!(settled["settledAt"], Value::Null, "{settled:#}");
-        self.confirmed(&node, std::slice::from_ref(&later)).await;
-        assert_eq!(self.paid().await, (1..=ALL + 1).collect::<Vec<_>>());
-        let history = node.get(&self.path("/history")).await.ok();
-        let kinds: Vec<&Value> =
-            history["items"].as_array().unwrap().iter().map(|entry| &entry["kind"]).collect();
-        assert!(kinds.contains(&&json!("RESTORE_SETTLED")), "{history:#}");
-    }
-}
+use crate::common::StileProcess;
+use crate::support::{Restore, copy, id, put_back, transfer};
 
 #[tokio::test]
 async fn hole_20_a_file_that_is_put_back_pays_nobody_twice() {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let directory = tempfile::tempdir().unwrap();
     let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
     let node = setup.file(&file).start().await;
@@ -136,12 +23,12 @@ async fn hole_20_a_file_that_is_put_back_pays_nobody_twice() {
     node.terminate().await;
     put_back(&backup, &file);
     let node = setup.file(&file).start().await;
-    setup.goes_on(node, &txs).await;
+    setup.goes_on(&node, &txs).await;
 }
 
 #[tokio::test]
 async fn hole_20_a_dump_that_is_loaded_pays_nobody_twice() {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let server = Postgres::shared().await;
     let url = server.database().await;
     let node = setup.on(&url).start().await;
@@ -152,12 +39,12 @@ async fn hole_20_a_dump_that_is_loaded_pays_nobody_twice() {
     // Whatever is said about failovers: this is none.
     let url = server.restore(&backup).await;
     let node = setup.on(&url).set("store.failover", "synchronous").start().await;
-    setup.goes_on(node, &txs).await;
+    setup.goes_on(&node, &txs).await;
 }
 
 #[tokio::test]
 async fn hole_20_recovery_to_a_point_in_time_pays_nobody_twice() {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let server = Postgres::start_archiving().await;
     let url = server.database().await;
     let name = url.rsplit('/').next().unwrap().to_owned();
@@ -169,13 +56,13 @@ async fn hole_20_recovery_to_a_point_in_time_pays_nobody_twice() {
     node.terminate().await;
     recovered.recover_to(&server, "three_wait").await;
     let options = setup.on(&recovered.url(&name)).set("store.failover", "synchronous");
-    setup.goes_on(options.start().await, &txs).await;
+    setup.goes_on(&options.start().await, &txs).await;
 }
 
 /// Bound in the lost history, and in no block: nobody but the lost history knows of it. Answers with
 /// the restored node, the payments, and the signed bytes of those that are in no block.
 async fn lose_what_is_in_no_block(
-    setup: &Setup,
+    setup: &Restore,
     directory: &Path,
 ) -> (StileProcess, Vec<Value>, Vec<String>) {
     let (file, backup) = (directory.join("stile.db"), directory.join("backup.db"));
@@ -223,7 +110,7 @@ async fn lose_what_is_in_no_block(
 
 #[tokio::test]
 async fn hole_20_what_may_be_on_its_way_still_is_not_sent_by_itself() {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let directory = tempfile::tempdir().unwrap();
     let (node, txs, _) = lose_what_is_in_no_block(&setup, directory.path()).await;
     // A person knows that it never will be mined.
@@ -240,7 +127,7 @@ async fn hole_20_what_may_be_on_its_way_still_is_not_sent_by_itself() {
 
 #[tokio::test]
 async fn hole_20_what_turns_up_after_the_restore_is_the_payment_itself() {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let directory = tempfile::tempdir().unwrap();
     let (node, txs, raws) = lose_what_is_in_no_block(&setup, directory.path()).await;
     let mut hash = String::new();
@@ -256,7 +143,7 @@ async fn hole_20_what_turns_up_after_the_restore_is_the_payment_itself() {
 /// What was cleared gets the nonce of what is still in somebody's pool, and that is mined in its place.
 #[tokio::test]
 async fn hole_20_what_is_mined_at_a_nonce_given_out_since_is_not_sent_again() {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let directory = tempfile::tempdir().unwrap();
     let (node, txs, raws) = lose_what_is_in_no_block(&setup, directory.path()).await;
     let lost = &txs[txs.len() - raws.len()];
@@ -303,7 +190,7 @@ async fn hole_20_what_is_mined_at_a_nonce_given_out_since_is_not_sent_again() {
 /// A paused lane does not step over what is mined: a person's word waits until it is read.
 #[tokio::test]
 async fn hole_20_a_word_is_not_taken_while_the_chain_has_more_than_was_read() {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let directory = tempfile::tempdir().unwrap();
     let (node, txs, raws) = lose_what_is_in_no_block(&setup, directory.path()).await;
     node.post(&setup.path("/pause"), json!({ "reason": "a look around" })).await.ok();
@@ -330,7 +217,7 @@ async fn hole_20_a_word_is_not_taken_while_the_chain_has_more_than_was_read() {
 /// More nonces than are read in one go have no transaction at all: those above them are read.
 #[tokio::test]
 async fn hole_20_nonces_that_cannot_be_read_stand_in_nobodys_way() {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let directory = tempfile::tempdir().unwrap();
     let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
     let node = setup.file(&file).start().await;
@@ -356,7 +243,7 @@ async fn hole_20_nonces_that_cannot_be_read_stand_in_nobodys_way() {
 /// payment. And what a person closes is closed.
 #[tokio::test]
 async fn hole_20_a_repeated_request_is_the_payment_that_was_made() {
-    let setup = Setup::new().await;
+    let setup = Restore::new().await;
     let directory = tempfile::tempdir().unwrap();
     let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
     let node = setup.file(&file).start().await;
@@ -384,20 +271,4 @@ async fn hole_20_a_repeated_request_is_the_payment_that_was_made() {
     let known = setup.restored(&node).await;
     assert_eq!(known["waiting"], json!([]), "{known:#}");
     assert_eq!(node.post(&path, json!({ "verdict": "never-sent" })).await.status, 409);
-}
-
-/// A whole copy of a database that is being written.
-pub(crate) fn copy(from: &Path, to: &Path) {
-    let connection = rusqlite::Connection::open(from).unwrap();
-    connection.execute("VACUUM INTO ?1", [to.to_str().unwrap()]).unwrap();
-}
-
-/// A copy takes the place of the file, and what belonged to the file goes with it.
-pub(crate) fn put_back(copy: &Path, file: &Path) {
-    for end in ["-wal", "-shm"] {
-        let mut beside = file.as_os_str().to_owned();
-        beside.push(end);
-        let _ = std::fs::remove_file(beside);
-    }
-    std::fs::copy(copy, file).unwrap();
 }

@@ -1,5 +1,5 @@
--- One transaction with a successor, one owner of a lane while it is accepted for, and one history per
--- place in the stream.
+-- One transaction with a successor, one owner of a lane while it is accepted for, one history per place
+-- in the stream, and tables that are known again when others were put in their place.
 
 -- A transaction that was made anew is never sent again: the two could both be executed. It is opened
 -- again only if the other one was withdrawn before it had a nonce, which is for good. Only the function
@@ -90,3 +90,69 @@ CREATE FUNCTION stile_history() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     FROM stream_history h
     WHERE h.timeline = stile_timeline() AND h.place = coalesce((SELECT o.place FROM origin o), '')
 $$;
+
+-- Which history is being written, in which database, and in which table of lanes: tables that were
+-- dropped and loaded from a dump, and those of a copy of the whole database, are others on the same
+-- timeline. Nothing of it is looked up once for a statement that stays prepared: a backup may be loaded
+-- over the tables while nodes run.
+CREATE FUNCTION stile_timeline(lanes oid) RETURNS text LANGUAGE sql VOLATILE AS $$
+    SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/'
+        || substring(pg_relation_filepath(lanes) from '([0-9]+)/[^/]*$') || '/' || lanes
+$$;
+
+CREATE OR REPLACE FUNCTION stile_timeline() RETURNS text LANGUAGE sql VOLATILE AS $$
+    SELECT stile_timeline(to_regclass('lane'))
+$$;
+
+-- The database and the table, without the timeline.
+CREATE FUNCTION stile_place() RETURNS text LANGUAGE sql VOLATILE AS $$
+    SELECT substr(stile_timeline(), 10)
+$$;
+
+-- Unless they come from a dump that nobody has noticed yet.
+UPDATE lane SET timeline = timeline || '/' || stile_place()
+WHERE timeline IS NOT NULL
+  AND NOT EXISTS (SELECT FROM origin o WHERE split_part(o.place, '/', 2) <> to_regclass('lane')::oid::text);
+
+UPDATE origin SET place = split_part(place, '/', 1) || '/' || stile_place()
+WHERE split_part(place, '/', 2) = to_regclass('lane')::oid::text;
+
+ALTER TABLE origin
+    -- How often a node found that commits were gone which it had seen.
+    ADD COLUMN losses   bigint NOT NULL DEFAULT 0,
+    -- The history in which that was found last.
+    ADD COLUMN lossy_in text;
+
+-- Why the timelines since another one began, by the server's own record: NULL if the role may not read
+-- it, or if it is gone. A recovery that was to end at some point names the point.
+CREATE FUNCTION stile_recovered_to(since text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    file text := 'pg_wal/' || left(stile_timeline(), 8) || '.history';
+    why  text;
+BEGIN
+    SELECT string_agg(split_part(line, E'\t', 3), '; ') INTO why
+    FROM regexp_split_to_table(pg_read_file(file, 0, 1000000, true), E'\n') AS line
+    WHERE line ~ '^[0-9]+\t' AND split_part(line, E'\t', 3) NOT LIKE 'no recovery target specified%'
+      AND split_part(line, E'\t', 1)::bigint >= ('x' || lpad(left(since, 8), 16, '0'))::bit(64)::bigint;
+    RETURN why;
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL;
+END $$;
+
+-- What is emptied and filled from a dump is in the same tables as before, and would not be known for a
+-- restored database.
+CREATE FUNCTION stile_refuse_truncate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'TRUNCATE of %: Stile would not know that its data were replaced, and could pay twice', TG_TABLE_NAME
+        USING ERRCODE = 'restrict_violation',
+              HINT = 'To restore a backup, use pg_restore --clean, or load it into an empty database.';
+END $$;
+
+CREATE TRIGGER lane_truncate BEFORE TRUNCATE ON lane FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+CREATE TRIGGER nonce_truncate BEFORE TRUNCATE ON nonce FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+CREATE TRIGGER tx_truncate BEFORE TRUNCATE ON tx FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+CREATE TRIGGER attempt_truncate BEFORE TRUNCATE ON attempt FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+CREATE TRIGGER tx_event_truncate BEFORE TRUNCATE ON tx_event FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+CREATE TRIGGER lane_event_truncate BEFORE TRUNCATE ON lane_event FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+CREATE TRIGGER lost_tx_truncate BEFORE TRUNCATE ON lost_tx FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+CREATE TRIGGER origin_truncate BEFORE TRUNCATE ON origin FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();

@@ -1,6 +1,7 @@
 //! The pool, TLS, and what every new connection is asked.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{
@@ -11,6 +12,7 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::reached::{self, Reached};
 use super::statement::Pooler;
 use crate::StoreError;
 
@@ -64,6 +66,14 @@ pub(super) fn config(url: &str) -> Result<Config, StoreError> {
 }
 
 pub(crate) fn pool(options: &PostgresOptions) -> Result<Pool, StoreError> {
+    pool_of(options, Arc::default())
+}
+
+/// A pool of several: `reached` learns from every new connection how far the database has come.
+pub(super) fn pool_of(
+    options: &PostgresOptions,
+    reached: Arc<Reached>,
+) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(
         config(&options.url)?,
         MakeRustlsConnect::new(tls()?),
@@ -77,21 +87,24 @@ pub(crate) fn pool(options: &PostgresOptions) -> Result<Pool, StoreError> {
             create: Some(CONNECT_TIMEOUT * 2),
             recycle: Some(CONNECT_TIMEOUT),
         })
-        .post_create(durability_check())
+        .post_create(check(reached))
         .build()
         .map_err(|e| StoreError::Internal(e.to_string()))
 }
 
 /// Asked on every new connection, not only at start: the setting may come from the role or the
-/// database and may be changed while we run.
-fn durability_check() -> Hook {
-    Hook::async_fn(|client, _| {
+/// database and may be changed while we run, and another server may answer than before.
+fn check(reached: Arc<Reached>) -> Hook {
+    Hook::async_fn(move |client, _| {
+        let reached = Arc::clone(&reached);
         Box::pin(async move {
-            let setting = client.query_typed_one("SHOW synchronous_commit", &[]).await;
-            let row = setting.map_err(HookError::Backend)?;
-            if row.get::<_, &str>(0) == "off" {
+            let before = reached.so_far();
+            let answer = client.query_typed_one(reached::ASK, &[]).await;
+            let row = answer.map_err(HookError::Backend)?;
+            if row.get::<_, &str>("durability") == "off" {
                 return Err(HookError::message(NOT_DURABLE));
             }
+            reached.connected(before, &row);
             Ok(())
         })
     })
@@ -100,7 +113,7 @@ fn durability_check() -> Hook {
 /// The system's certificates decide, as for every other client on the machine; the URL's
 /// `sslmode` decides whether TLS is used at all.
 pub(super) fn tls() -> Result<ClientConfig, StoreError> {
-    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_platform_verifier())

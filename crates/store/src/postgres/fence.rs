@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use stile_domain::{Lane, Timestamp};
 
+use super::reached;
 use super::rows::{self, ClaimColumns, LaneColumns};
 use super::session::{Sessions, Transaction};
 use crate::{Advance, Claim, Refusal, StoreError};
@@ -31,18 +32,35 @@ pub(super) struct FenceResult {
 }
 
 /// Opens a transaction that locks the claims' lanes, moves their cursors as asked, and sorts out
-/// which claims still stand.
+/// which claims still stand. If the database has lost commits that this process has seen, that is
+/// noted first.
 pub(super) async fn fence(
     sessions: &Sessions,
     claims: &[(Claim, Option<Advance>)],
     lease: Duration,
 ) -> Result<FenceResult, StoreError> {
+    for _ in 0..2 {
+        if let Some(result) = try_fence(sessions, claims, lease).await? {
+            return Ok(result);
+        }
+        reached::note_loss(sessions).await?;
+    }
+    Err(StoreError::Unavailable("the database keeps losing commits".into()))
+}
+
+/// `None`: commits are gone, and nothing was written.
+async fn try_fence(
+    sessions: &Sessions,
+    claims: &[(Claim, Option<Advance>)],
+    lease: Duration,
+) -> Result<Option<FenceResult>, StoreError> {
+    let before = sessions.reached().so_far();
     let columns = ClaimColumns::of(claims.iter().map(|(claim, _)| claim));
     let firsts: Vec<Option<i64>> =
         claims.iter().map(|(_, advance)| advance.map(|a| a.first.cast_signed())).collect();
     let counts: Vec<Option<i64>> =
         claims.iter().map(|(_, advance)| advance.map(|a| a.count.cast_signed())).collect();
-    let (transaction, locked) = sessions
+    let (mut transaction, locked) = sessions
         .begin(
             statement(),
             &[
@@ -56,6 +74,11 @@ pub(super) async fn fence(
             ],
         )
         .await?;
+    let Some(position) = sessions.reached().compare(before, locked.first()) else {
+        transaction.rollback().await?;
+        return Ok(None);
+    };
+    transaction.read_at(sessions.reached(), position);
     let mut passed = HashMap::with_capacity(claims.len());
     let (mut refused, mut restored) = (HashMap::new(), HashSet::new());
     let by_lane: HashMap<Lane, &(Claim, Option<Advance>)> =
@@ -82,7 +105,7 @@ pub(super) async fn fence(
             }
         }
     }
-    Ok(FenceResult { fenced: Fenced { transaction, passed, restored }, refused })
+    Ok(Some(FenceResult { fenced: Fenced { transaction, passed, restored }, refused }))
 }
 
 /// The first statement of every write of a lane's holder.

@@ -26,7 +26,7 @@ impl Fenced {
         (cursor, highest): (Nonce, Option<Nonce>),
     ) -> Result<Result<Vec<RememberedAttempt>, NotCovered>, StoreError> {
         let memory = match (change, &remembered.memory) {
-            (HistoryChange::Promotion, Some(memory)) => memory,
+            (HistoryChange::Promotion | HistoryChange::Lossy, Some(memory)) => memory,
             _ => return Ok(Err(NotCovered::NotHeld)),
         };
         let asked: Vec<(TxId, B256)> = memory.attempts().collect();

@@ -14,6 +14,7 @@
 //! | `sweep` | the first cursor, holds that ran out, what the chain shows |
 //! | `mend` | nonces that somebody else used, and those that nobody has |
 //! | `origin` | lanes from another history of the database |
+//! | `reached` | how far the database has been seen to come, and whether it has gone back |
 //! | `restored` | lanes of a restored database |
 //! | `mark` | callers' marks: what needs no lease |
 //! | `pause` | pause and resume: what needs no lease either |
@@ -58,6 +59,7 @@ mod news;
 mod node_store;
 mod origin;
 mod pause;
+mod reached;
 mod read;
 mod read_txs;
 mod record;
@@ -75,6 +77,7 @@ mod tx_rows;
 mod tx_store;
 mod wishes;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -109,11 +112,12 @@ impl PostgresStore {
     /// Builds the pool. Connects only when first used.
     pub fn new(options: PostgresOptions) -> Result<Self, StoreError> {
         let direct = connect::config(options.direct_url.as_ref().unwrap_or(&options.url))?;
+        let reached = Arc::default();
         Ok(Self {
             direct,
-            renewals: session::Sessions::for_renewals(&options)?,
-            takeovers: session::Sessions::for_takeovers(&options)?,
-            sessions: session::Sessions::new(options)?,
+            renewals: session::Sessions::for_renewals(&options, &reached)?,
+            takeovers: session::Sessions::for_takeovers(&options, &reached)?,
+            sessions: session::Sessions::new(options, &reached)?,
             bindings: gather::Gather::new(),
             acceptances: gather::Gather::new(),
             requests: gather::Gather::new(),
@@ -135,6 +139,7 @@ impl Store for PostgresStore {
 
     async fn arrive(&self) -> Result<Vec<Lane>, StoreError> {
         let unaligned = origin::arrive(&self.sessions).await?;
+        reached::learn(&self.sessions).await?;
         stream::name_history(&self.sessions).await?;
         Ok(unaligned)
     }

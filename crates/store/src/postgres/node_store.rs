@@ -8,12 +8,14 @@ use tokio::sync::mpsc;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::{PostgresStore, news, rows};
+use super::{PostgresStore, news, reached, rows};
 use crate::{Heard, LaneNews, LiveNode, NodeRecord, NodeStore, StoreError};
 
 #[async_trait]
 impl NodeStore for PostgresStore {
     async fn heartbeat(&self, node: &NodeRecord, start: bool) -> Result<bool, StoreError> {
+        let reached = self.sessions.reached();
+        let before = reached.so_far();
         let written = self
             .sessions
             .write(
@@ -29,6 +31,11 @@ impl NodeStore for PostgresStore {
                 ],
             )
             .await?;
+        match (reached.compare(before, written.first()), written.is_empty()) {
+            (Some(position), false) => reached.answered(position),
+            (Some(_), true) => {}
+            (None, _) => reached::note_loss(&self.sessions).await?,
+        }
         Ok(!written.is_empty())
     }
 

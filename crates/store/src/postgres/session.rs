@@ -5,6 +5,7 @@
 //! what was open. So nothing can leak from one call into the next.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{HookError, Object, Pool, PoolError};
@@ -14,6 +15,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
 use super::connect::{self, NOT_DURABLE, PostgresOptions};
+use super::reached::{Position, Reached};
 use super::statement::{Place, Prepared, Statements};
 use crate::StoreError;
 
@@ -31,12 +33,16 @@ pub(super) struct Sessions {
     begin: String,
     begin_read: String,
     deadline: Duration,
+    reached: Arc<Reached>,
 }
 
 impl Sessions {
     /// One connection of its own, for renewals: it waits for nobody's statements, and gives up on a
     /// server that does not answer in time to try again before the lease is over.
-    pub(super) fn for_renewals(options: &PostgresOptions) -> Result<Self, StoreError> {
+    pub(super) fn for_renewals(
+        options: &PostgresOptions,
+        reached: &Arc<Reached>,
+    ) -> Result<Self, StoreError> {
         // Three fifths of a lease.
         let deadline = options.idle_in_transaction_timeout * 3 / 2;
         let options = PostgresOptions {
@@ -45,16 +51,22 @@ impl Sessions {
             lock_timeout: options.lock_timeout.min(deadline),
             ..options.clone()
         };
-        Ok(Self { deadline, ..Self::new(options)? })
+        Ok(Self { deadline, ..Self::new(options, reached)? })
     }
 
     /// One connection of its own, for taking lanes over.
-    pub(super) fn for_takeovers(options: &PostgresOptions) -> Result<Self, StoreError> {
-        Self::new(PostgresOptions { pool_size: 1, ..options.clone() })
+    pub(super) fn for_takeovers(
+        options: &PostgresOptions,
+        reached: &Arc<Reached>,
+    ) -> Result<Self, StoreError> {
+        Self::new(PostgresOptions { pool_size: 1, ..options.clone() }, reached)
     }
 
-    pub(super) fn new(options: PostgresOptions) -> Result<Self, StoreError> {
-        let pool = connect::pool(&options)?;
+    pub(super) fn new(
+        options: PostgresOptions,
+        reached: &Arc<Reached>,
+    ) -> Result<Self, StoreError> {
+        let pool = connect::pool_of(&options, Arc::clone(reached))?;
         // Settings are local to the transaction, because a pooler may hand the connection to
         // somebody else after it. Every statement of ours finds its rows by key; without the hint
         // a plan made while the tables were empty would scan them when they are not. So one plan
@@ -76,7 +88,13 @@ impl Sessions {
         // Only a server that does not answer at all is given up on by this clock.
         let deadline = crate::patience(options.statement_timeout);
         let statements = Statements::new(options.pooler);
-        Ok(Self { pool, options, statements, begin, begin_read, deadline })
+        let reached = Arc::clone(reached);
+        Ok(Self { pool, options, statements, begin, begin_read, deadline, reached })
+    }
+
+    /// How far the database has been seen to come.
+    pub(super) fn reached(&self) -> &Arc<Reached> {
+        &self.reached
     }
 
     /// Opens a write transaction with its first statement; both travel together. Should the
@@ -92,7 +110,7 @@ impl Sessions {
         let first = statement.query(session.client(), params);
         let (begun, rows) = futures::join!(begin, first);
         begun?;
-        Ok((Transaction(session), rows?))
+        Ok((Transaction { session, reads: None }, rows?))
     }
 
     /// A write transaction of one statement; all of it travels together. If the statement fails the
@@ -186,7 +204,10 @@ impl Sessions {
 
     /// A connection beside the pool, for what has to go on while the pool is used.
     pub(super) async fn beside(&self) -> Result<Object, StoreError> {
-        let pool = connect::pool(&PostgresOptions { pool_size: 1, ..self.options.clone() })?;
+        let pool = connect::pool_of(
+            &PostgresOptions { pool_size: 1, ..self.options.clone() },
+            Arc::clone(&self.reached),
+        )?;
         pool.get().await.map_err(pool_error)
     }
 
@@ -232,17 +253,34 @@ impl Drop for Session {
 }
 
 /// An open transaction. Dropping it rolls back.
-pub(super) struct Transaction(Session);
+pub(super) struct Transaction {
+    session: Session,
+    /// The place in the log that was read in it.
+    reads: Option<(Arc<Reached>, Position)>,
+}
 
 impl Transaction {
+    /// Takes note of the place in the log that was read in it.
+    pub(super) fn read_at(&mut self, reached: &Arc<Reached>, position: Position) {
+        self.reads = Some((Arc::clone(reached), position));
+    }
+
+    /// The commit was answered.
+    fn committed(self) {
+        if let Some((reached, position)) = &self.reads {
+            reached.answered(*position);
+        }
+        self.session.finish();
+    }
+
     /// Runs a prepared statement.
     pub(super) async fn query(
         &self,
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let statement = self.0.prepare(sql, Place::Inside).await?;
-        Ok(statement.query(self.0.client(), params).await?)
+        let statement = self.session.prepare(sql, Place::Inside).await?;
+        Ok(statement.query(self.session.client(), params).await?)
     }
 
     /// Runs a statement that is planned anew, and whose columns may change with the schema.
@@ -251,7 +289,7 @@ impl Transaction {
         sql: &str,
         params: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, StoreError> {
-        Ok(self.0.client().query_typed(sql, params).await?)
+        Ok(self.session.client().query_typed(sql, params).await?)
     }
 
     /// Runs a prepared statement for its effect. Answers with the number of rows.
@@ -260,8 +298,8 @@ impl Transaction {
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<u64, StoreError> {
-        let statement = self.0.prepare(sql, Place::Inside).await?;
-        Ok(statement.execute(self.0.client(), params).await?)
+        let statement = self.session.prepare(sql, Place::Inside).await?;
+        Ok(statement.execute(self.session.client(), params).await?)
     }
 
     /// Runs the last statement and commits; both travel together. If the statement fails the
@@ -271,12 +309,12 @@ impl Transaction {
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<(), StoreError> {
-        let statement = self.0.prepare(sql, Place::Inside).await?;
-        let last = statement.execute(self.0.client(), params);
-        let commit = self.0.client().batch_execute("COMMIT");
+        let statement = self.session.prepare(sql, Place::Inside).await?;
+        let last = statement.execute(self.session.client(), params);
+        let commit = self.session.client().batch_execute("COMMIT");
         let (executed, committed) = futures::join!(last, commit);
         concluded(executed, committed)?;
-        self.0.finish();
+        self.committed();
         Ok(())
     }
 
@@ -286,12 +324,12 @@ impl Transaction {
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let statement = self.0.prepare(sql, Place::Inside).await?;
-        let last = statement.query(self.0.client(), params);
-        let commit = self.0.client().batch_execute("COMMIT");
+        let statement = self.session.prepare(sql, Place::Inside).await?;
+        let last = statement.query(self.session.client(), params);
+        let commit = self.session.client().batch_execute("COMMIT");
         let (rows, committed) = futures::join!(last, commit);
         let rows = concluded(rows, committed)?;
-        self.0.finish();
+        self.committed();
         Ok(rows)
     }
 
@@ -303,7 +341,7 @@ impl Transaction {
         let prepared = self.prepare_all(statements).await?;
         let running = prepared.iter().zip(statements);
         let running =
-            running.map(|(prepared, (_, params))| prepared.query(self.0.client(), params));
+            running.map(|(prepared, (_, params))| prepared.query(self.session.client(), params));
         // The first error is the one that matters: what comes after it only fails because of it.
         let answers = join_all(running).await;
         Ok(answers.into_iter().collect::<Result<_, _>>()?)
@@ -318,11 +356,11 @@ impl Transaction {
         let prepared = self.prepare_all(statements).await?;
         let running = prepared.iter().zip(statements);
         let running =
-            running.map(|(prepared, (_, params))| prepared.execute(self.0.client(), params));
-        let commit = self.0.client().batch_execute("COMMIT");
+            running.map(|(prepared, (_, params))| prepared.execute(self.session.client(), params));
+        let commit = self.session.client().batch_execute("COMMIT");
         let (executed, committed) = futures::join!(join_all(running), commit);
         concluded(executed.into_iter().collect::<Result<Vec<u64>, _>>(), committed)?;
-        self.0.finish();
+        self.committed();
         Ok(())
     }
 
@@ -331,21 +369,21 @@ impl Transaction {
     async fn prepare_all(&self, statements: &[Statement<'_>]) -> Result<Vec<Prepared>, StoreError> {
         let mut prepared = Vec::with_capacity(statements.len());
         for (sql, _) in statements {
-            prepared.push(self.0.prepare(sql, Place::Inside).await?);
+            prepared.push(self.session.prepare(sql, Place::Inside).await?);
         }
         Ok(prepared)
     }
 
     /// Whatever goes wrong from here on, the commit may have happened.
     pub(super) async fn commit(self) -> Result<(), StoreError> {
-        self.0.client().batch_execute("COMMIT").await.map_err(|e| unknown(&e))?;
-        self.0.finish();
+        self.session.client().batch_execute("COMMIT").await.map_err(|e| unknown(&e))?;
+        self.committed();
         Ok(())
     }
 
     pub(super) async fn rollback(self) -> Result<(), StoreError> {
-        self.0.client().batch_execute("ROLLBACK").await?;
-        self.0.finish();
+        self.session.client().batch_execute("ROLLBACK").await?;
+        self.session.finish();
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::session::Sessions;
-use super::{rows, tx_rows};
+use super::{origin, rows, tx_rows};
 use crate::histories::{self, Course, KnownHistory};
 use crate::{
     FencingToken, HistoryId, LaneEvent, StoreError, StreamEvent, StreamHistory, StreamPosition,
@@ -98,7 +98,9 @@ async fn histories(sessions: &Sessions) -> Result<(Vec<KnownHistory>, StreamPosi
         Ok(KnownHistory {
             history: StreamHistory {
                 id: HistoryId(row.try_get("history")?),
-                timeline: row.try_get("timeline")?,
+                timeline: row
+                    .try_get::<_, Option<&str>>("timeline")?
+                    .map(|history| origin::timeline(history).to_owned()),
             },
             began: place(row.try_get("began")?),
             reached: place(row.try_get("reached")?),

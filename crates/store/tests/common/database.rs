@@ -131,6 +131,16 @@ impl Bench {
         self.database.raw().await
     }
 
+    /// As a failover to a standby, or a backup, leaves it: with the mark of a history that is lost.
+    pub(crate) async fn lose_history(&self) {
+        let lost = if self.database.is_postgres() {
+            "overlay(stile_timeline() placing '000000FF' from 1)"
+        } else {
+            "NULL"
+        };
+        self.raw().await.execute(&format!("UPDATE lane SET timeline = {lost}")).await;
+    }
+
     /// What this database is opened with, by way of a proxy.
     pub(crate) async fn proxied(&self) -> (TcpProxy, OpenOptions) {
         let (proxy, url) = proxied(self.database.url()).await;

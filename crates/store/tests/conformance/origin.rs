@@ -26,13 +26,6 @@ on_both_stores!(
 const NOTHING: Remembered =
     Remembered { used: None, given_out: 0, token: 0, failover: Failover::Ask, memory: None };
 
-/// As a failover to a standby, or a backup, leaves it: with the mark of a history that is lost.
-async fn lose_history(bench: &Bench) {
-    let raw = bench.raw().await;
-    let lost = if bench.database.is_postgres() { "'000000FF'" } else { "NULL" };
-    raw.execute(&format!("UPDATE lane SET timeline = {lost}")).await;
-}
-
 async fn realign(
     store: &dyn Store,
     claim: &stile_store::Claim,
@@ -47,7 +40,7 @@ async fn nothing_is_given_out_in_another_history(bench: Bench) {
     let claim = claim_at(store, &a, lane(1), 0).await;
     let hold = hold_at(store, claim, 0, LEASE).await;
     let back = give_back(store, &hold).await;
-    lose_history(&bench).await;
+    bench.lose_history().await;
     let before = bench.raw().await.dump().await;
     assert_eq!(bind(store, fresh(claim, 1, 1)).await, Err(Refusal::Unaligned));
     assert_eq!(bind(store, reissue(claim, 1, &[back])).await, Err(Refusal::Unaligned));
@@ -66,7 +59,7 @@ async fn everything_else_goes_on_in_another_history(bench: Bench) {
     let claim = claim_at(store, &a, lane(1), 0).await;
     let tx = bound(store, claim, 0).await;
     let hold = hold_at(store, claim, 1, std::time::Duration::ZERO).await;
-    lose_history(&bench).await;
+    bench.lose_history().await;
     accept_one(store, new_tx(lane(1))).await;
     steps(store, claim, &tx, &[Step::Sent]).await;
     assert_eq!(store.renew(&[claim], LEASE).await.unwrap(), [Renewal::Renewed]);
@@ -86,7 +79,7 @@ async fn a_lane_is_realigned_past_everything_that_can_have_been_given_out(bench:
     ] {
         let claim = claim_at(store, &a, lane(number), 3).await;
         hold_at(store, claim, 3, LEASE).await;
-        lose_history(&bench).await;
+        bench.lose_history().await;
         let realigned = realign(store, &claim, remembered.clone()).await.expect("realigned");
         assert_eq!((realigned.from, realigned.to), (Some(4), cursor), "{remembered:?}");
         assert!(realigned.token.get() > claim.token().get() + 1000, "{realigned:?}");
@@ -111,7 +104,7 @@ async fn a_lane_is_realigned_past_everything_that_can_have_been_given_out(bench:
     let back =
         format!("next_nonce = 0, fencing_token = fencing_token + 1 WHERE {}", raw.of(lane(5)));
     raw.execute(&format!("UPDATE lane SET {back}")).await;
-    lose_history(&bench).await;
+    bench.lose_history().await;
     let claim = held(store, &a, lane(5), LEASE).await.claim;
     assert_eq!(realign(store, &claim, NOTHING).await.expect("realigned").to, 1);
 }
@@ -120,7 +113,7 @@ async fn a_lane_is_realigned_once(bench: Bench) {
     let (store, a) = (&*bench.store, node("a"));
     let claim = claim_at(store, &a, lane(1), 3).await;
     assert_eq!(realign(store, &claim, NOTHING).await, None, "nothing was lost");
-    lose_history(&bench).await;
+    bench.lose_history().await;
     let realigned = realign(store, &claim, NOTHING).await.expect("realigned");
     let again = held(store, &a, lane(1), LEASE).await;
     assert_eq!((again.claim.token(), again.next_nonce), (realigned.token, Some(3)));
@@ -130,7 +123,7 @@ async fn a_lane_is_realigned_once(bench: Bench) {
 async fn a_realigned_lane_gives_out_nonces_again(bench: Bench) {
     let (store, a) = (&*bench.store, node("a"));
     let claim = claim_at(store, &a, lane(1), 3).await;
-    lose_history(&bench).await;
+    bench.lose_history().await;
     realign(store, &claim, Remembered { used: Some(7), ..NOTHING }).await.expect("realigned");
     let claim = held(store, &a, lane(1), LEASE).await.claim;
     assert_eq!(bind(store, fresh(claim, 7, 1)).await.unwrap()[0].nonce, 7);
@@ -140,7 +133,7 @@ async fn a_paused_lane_is_realigned_and_stays_paused(bench: Bench) {
     let (store, a) = (&*bench.store, node("a"));
     claim_at(store, &a, lane(1), 3).await;
     pause(store, lane(1), "by hand").await;
-    lose_history(&bench).await;
+    bench.lose_history().await;
     let claim = held(store, &a, lane(1), LEASE).await.claim;
     assert_eq!(bind(store, fresh(claim, 3, 1)).await, Err(Refusal::Paused("by hand".into())));
     realign(store, &claim, NOTHING).await.expect("realigned");
@@ -159,7 +152,7 @@ async fn a_lane_without_a_cursor_has_nothing_to_realign(bench: Bench) {
 async fn a_claim_from_before_is_worth_nothing_afterwards(bench: Bench) {
     let (store, a) = (&*bench.store, node("a"));
     let stale = claim_at(store, &a, lane(1), 3).await;
-    lose_history(&bench).await;
+    bench.lose_history().await;
     realign(store, &stale, NOTHING).await.expect("realigned");
     assert!(matches!(bind(store, fresh(stale, 3, 1)).await, Err(Refusal::Fenced(_))));
     let again = store.realign(&A_NODE, &stale, &NOTHING, &json!({}), LEASE).await.unwrap();

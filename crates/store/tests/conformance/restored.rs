@@ -51,15 +51,9 @@ static HOLDER: LazyLock<Holder> = LazyLock::new(|| node("a"));
 const ASK: Remembered =
     Remembered { used: Some(5), given_out: 0, token: 0, failover: Failover::Ask, memory: None };
 
-async fn lose_history(bench: &Bench) {
-    let raw = bench.raw().await;
-    let lost = if bench.database.is_postgres() { "'000000FF'" } else { "NULL" };
-    raw.execute(&format!("UPDATE lane SET timeline = {lost}")).await;
-}
-
 async fn realign(bench: &Bench, claim: Claim, remembered: Remembered) -> (Realigned, Claim) {
     let store = &*bench.store;
-    lose_history(bench).await;
+    bench.lose_history().await;
     let answer = store.realign(&A_NODE, &claim, &remembered, &json!({}), LEASE).await;
     let realigned = answer.unwrap().unwrap().expect("realigned");
     (realigned, held(store, &HOLDER, claim.lane(), LEASE).await.claim)
@@ -269,7 +263,7 @@ async fn hole_20_what_the_chain_shows_is_claimed_once(bench: Bench) {
     assert!(raw.attempt(&stolen).await.is_err(), "by no means");
     // Whoever writes under a claim that is superseded writes nothing.
     let stale = claim_at(store, &HOLDER, lane(2), 0).await;
-    lose_history(&bench).await;
+    bench.lose_history().await;
     store.realign(&A_NODE, &stale, &ASK, &json!({}), LEASE).await.unwrap().unwrap();
     let late = store.note_lost(&stale, &[found(1, &two.payload).0], LEASE).await.unwrap();
     assert!(matches!(late, Err(Refusal::Fenced(_))), "{late:?}");

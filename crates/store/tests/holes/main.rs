@@ -14,6 +14,7 @@
 //! | `renewal` | 16d: renewal under load |
 //! | `held_up` | 36: renewals while everything else waits, reads that take too long |
 //! | `retention` | removing what is over in the same moment as something else happens to it |
+//! | `swapped` | 20: an older database in the place of the one that nodes work on |
 //! | `away` | a server that is away or silent |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -46,3 +47,4 @@ mod interleaving;
 mod renewal;
 mod requests;
 mod retention;
+mod swapped;

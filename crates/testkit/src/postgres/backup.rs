@@ -1,12 +1,12 @@
 //! Backups of a database.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::Postgres;
 use crate::programs;
 use crate::signal::Signal;
-use crate::wait::DEADLINE;
+use crate::wait::{DEADLINE, eventually};
 
 /// A database as it was at one moment. It lies in the server's directory and goes with it.
 #[derive(Debug)]
@@ -31,6 +31,67 @@ impl Postgres {
         let file = backup.file.display().to_string();
         self.run("pg_restore", &["--exit-on-error", &target, &file]).await;
         url
+    }
+
+    /// Loads a backup over a database in which tables are, and somebody may be working: they are
+    /// dropped and made anew.
+    pub async fn restore_clean(&self, database_url: &str, backup: &Backup) {
+        let target = format!("--dbname={database_url}");
+        let file = backup.file.display().to_string();
+        self.run("pg_restore", &["--clean", "--if-exists", "--exit-on-error", &target, &file])
+            .await;
+    }
+
+    /// Copies a database that nobody is connected to, by its name; waits until nobody is. Returns the
+    /// name of the copy.
+    pub async fn copy_database(&self, name: &str) -> String {
+        let copy = format!("copy_{}", self.databases.fetch_add(1, Ordering::Relaxed) + 1);
+        let others = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'");
+        eventually("everybody to leave", async || (self.value(&others).await == "0").then_some(()))
+            .await;
+        self.execute(&format!("CREATE DATABASE {copy} TEMPLATE {name}")).await;
+        copy
+    }
+
+    /// Puts a copy in the place of a database, whoever is connected to that.
+    pub async fn replace_database(&self, name: &str, copy: &str) {
+        self.execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await;
+        self.execute(&format!("ALTER DATABASE {copy} RENAME TO {name}")).await;
+    }
+
+    /// Ends the server as one that is ended every day: its files are whole afterwards.
+    pub async fn stop(&mut self) {
+        let process = self.process.take().expect("the server runs");
+        process.signal(Signal::Int);
+        process.wait_exit(DEADLINE).await;
+    }
+
+    /// A copy of a stopped server's files.
+    pub async fn copy_files(&self) -> Backup {
+        let name = format!("files_{}", self.databases.fetch_add(1, Ordering::Relaxed) + 1);
+        let file = self.directory.path().join(name);
+        self.copy_directory(&self.data_directory(), &file).await;
+        Backup { file }
+    }
+
+    /// Puts a copy in the place of a stopped server's files.
+    pub async fn put_files_back(&self, copy: &Backup) {
+        assert!(self.process.is_none(), "the server still runs");
+        std::fs::remove_dir_all(self.data_directory()).expect("remove the files");
+        self.copy_directory(&copy.file, &self.data_directory()).await;
+    }
+
+    async fn copy_directory(&self, from: &Path, to: &Path) {
+        let from = from.display().to_string();
+        let to = to.display().to_string();
+        let process = self
+            .program("initdb")
+            .replace(programs::on_path("cp").expect("cp on PATH"))
+            .stop_signal(Signal::Term)
+            .args(["-a", &from, &to])
+            .start();
+        let status = process.wait_exit(DEADLINE).await;
+        assert!(status.success(), "cp failed ({status}){}", process.report());
     }
 
     /// Drops a database, whoever is connected to it, and loads a backup into a new one of the same

@@ -48,15 +48,16 @@ impl Postgres {
 
     /// Starts a base backup and brings it to a moment that was named on the server it was made of.
     pub async fn recover_to(&mut self, archive_of: &Self, name: &str) {
+        self.settings.push(("recovery_target_name".to_owned(), name.to_owned()));
+        self.settings.push(("recovery_target_action".to_owned(), "promote".to_owned()));
+        self.recover(archive_of).await;
+    }
+
+    /// Starts a base backup and brings it as far as the archive goes of the server it was made of.
+    pub async fn recover(&mut self, archive_of: &Self) {
         let archive = archive_of.directory.path().join("archive");
         let restore = format!("cp {}/%f %p", archive.display());
-        for (setting, value) in [
-            ("restore_command", restore.as_str()),
-            ("recovery_target_name", name),
-            ("recovery_target_action", "promote"),
-        ] {
-            self.settings.push((setting.to_owned(), value.to_owned()));
-        }
+        self.settings.push(("restore_command".to_owned(), restore));
         let signal = self.data_directory().join("recovery.signal");
         std::fs::write(&signal, "").expect("write recovery.signal");
         self.launch_somewhere().await;
@@ -64,5 +65,14 @@ impl Postgres {
             (self.value("SELECT pg_is_in_recovery()").await == "f").then_some(())
         })
         .await;
+    }
+
+    /// Starts a recovered server again without the settings that it was recovered by, as somebody does
+    /// who tidies up.
+    pub async fn forget_recovery(&mut self) {
+        self.stop().await;
+        self.settings
+            .retain(|(name, _)| !name.starts_with("recovery_target") && name != "restore_command");
+        self.start_again().await;
     }
 }

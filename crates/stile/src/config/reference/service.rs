@@ -118,7 +118,8 @@ pub(super) const STORE: Section = Section {
             "Whether a failover of PostgreSQL can lose commits. With `\"synchronous\"` every failover goes to a standby \
              that is named in `synchronous_standby_names`, and everything goes on by itself. With `\"ask\"` what waits \
              after a failover is sent only once the chain, or a person, has told what was sent before. A \
-             recovery to a point in time and a restored dump always ask. See [operations](operations.md#backups).",
+             restored dump always asks, and so does a recovery from an archive where it can be told from a failover. \
+             See [operations](operations.md#failover).",
         ),
         Key::new(
             "migrate",

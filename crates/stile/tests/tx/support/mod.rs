@@ -7,6 +7,7 @@
 //! | `evidence` | what the chain itself shows |
 //! | `load` | callers who insist |
 //! | `random` | chance that can be repeated |
+//! | `restore` | a database that is replaced by an older one |
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
@@ -15,9 +16,11 @@ mod calls;
 mod evidence;
 mod load;
 mod random;
+mod restore;
 
 pub(crate) use backend::Backend;
 pub(crate) use calls::{id, text, transfer};
 pub(crate) use evidence::{assert_all_mined_once, assert_mined_once};
 pub(crate) use load::{Load, SIGNERS};
 pub(crate) use random::Random;
+pub(crate) use restore::{Restore, copy, put_back};

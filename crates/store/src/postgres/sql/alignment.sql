@@ -4,7 +4,9 @@ SELECT l.next_nonce, l.fencing_token, l.timeline, stile_timeline() AS here,
        EXISTS (SELECT FROM pg_settings s
                WHERE s.name IN ('recovery_target', 'recovery_target_lsn', 'recovery_target_name',
                                 'recovery_target_time', 'recovery_target_xid')
-                 AND s.setting <> '') AS to_a_point,
+                 AND s.setting <> '')
+           OR (l.timeline IS NOT NULL AND stile_recovered_to(l.timeline) IS NOT NULL) AS to_a_point,
+       EXISTS (SELECT FROM origin o WHERE o.lossy_in = stile_timeline()) AS lossy,
        (SELECT n.nonce FROM nonce n WHERE n.chain_id = $1 AND n.signer = $2
         ORDER BY n.nonce DESC LIMIT 1) AS highest
 FROM lane l

@@ -2,7 +2,8 @@
 -- is still under the claim's token; its row is then locked until the commit, and its lease is
 -- extended. Where nonces are taken the cursor moves in the same update, relative to itself and
 -- only from where the plan expects it, only while the lane is Stile's, and only in the history of the
--- database in which the lane was last held against its chain. Rows are locked in one order, so batches cannot deadlock.
+-- database and in the tables in which the lane was last held against its chain. Rows are locked in one
+-- order, so batches cannot deadlock. The place in the server's log shows whether it has gone back.
 WITH claim AS (
     SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[])
         AS c (chain_id, signer, incarnation, token, first, taken)
@@ -21,8 +22,8 @@ WHERE l.chain_id = k.chain_id AND l.signer = k.signer
   AND l.owner_incarnation = k.incarnation AND l.fencing_token = k.token
   AND (k.first IS NULL
        OR (l.next_nonce = k.first AND l.paused IS NULL AND l.elsewhere IS NULL
-           AND l.timeline = stile_timeline()))
-RETURNING l.chain_id, l.signer, l.updated_at, l.next_nonce, l.restored_at IS NOT NULL
+           AND l.timeline = stile_timeline(l.tableoid)))
+RETURNING l.chain_id, l.signer, l.updated_at, l.next_nonce, pg_current_wal_insert_lsn() AS position, l.restored_at IS NOT NULL
     AND (l.restore_settled_at IS NULL
          OR EXISTS (SELECT FROM lost_tx f
                     WHERE f.chain_id = l.chain_id AND f.signer = l.signer AND f.claimed_by IS NULL)) AS restored

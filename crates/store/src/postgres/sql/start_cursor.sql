@@ -1,9 +1,10 @@
 -- Sets a cursor that is not set yet, with the first entry of the lane's history. In a restored database
 -- a lane may only seem new: one whose account has been used is marked too, until what was restored is
--- settled.
+-- settled. That it was restored may not have been noted yet: then the tables are not the known ones.
 WITH restored AS (
     SELECT $3::bigint > 0 AND (EXISTS (SELECT FROM lane o WHERE o.restored_at IS NOT NULL AND o.restore_settled_at IS NULL)
-                       OR EXISTS (SELECT FROM lane o WHERE o.timeline IS NULL AND o.next_nonce IS NOT NULL)) AS open
+                       OR EXISTS (SELECT FROM lane o WHERE o.timeline IS NULL AND o.next_nonce IS NOT NULL)
+                       OR EXISTS (SELECT FROM origin o WHERE o.place NOT LIKE '%/' || stile_place())) AS open
 ), started AS (
     UPDATE lane
     SET next_nonce = $3::bigint, timeline = stile_timeline(),
