@@ -21,6 +21,8 @@ pub struct Block {
     pub timestamp: u64,
     /// Its base fee, on chains that have one.
     pub base_fee: Option<u128>,
+    /// The most gas that its transactions may use together, where the endpoint says so.
+    pub gas_limit: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -33,6 +35,8 @@ struct Told {
     timestamp: U64,
     #[serde(default)]
     base_fee_per_gas: Option<U256>,
+    #[serde(default)]
+    gas_limit: Option<U256>,
     #[serde(default)]
     transactions: Vec<Entry>,
 }
@@ -94,6 +98,7 @@ pub(crate) fn read_block(answer: Answer) -> Result<Option<Block>, CallError> {
         transactions: told.transactions.into_iter().map(Into::into).collect(),
         timestamp: told.timestamp.to(),
         base_fee,
+        gas_limit: told.gas_limit.and_then(|limit| u64::try_from(limit).ok()),
     }))
 }
 

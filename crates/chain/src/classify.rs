@@ -404,8 +404,14 @@ fn words(message: &str, data: Option<&Value>) -> String {
 /// A node's no to a transaction that was only tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    Reverted { reason: String, data: Option<Bytes> },
+    Reverted {
+        reason: String,
+        data: Option<Bytes>,
+    },
+    /// In words that are known to be about the transaction.
     Refused(String),
+    /// In words that nobody has used before: it may be about the transaction, or about the node.
+    Unrecognised(String),
 }
 
 /// The code that geth and those who follow it use for reverts.
@@ -425,15 +431,39 @@ pub(crate) fn refusal(error: &CallError) -> Option<Refusal> {
     let in_trouble = IN_TROUBLE_CODES.contains(code)
         || message.trim().eq_ignore_ascii_case("internal error")
         || IN_TROUBLE.iter().any(|phrase| text.contains(phrase));
-    (!in_trouble).then(|| Refusal::Refused(shorten(message)))
+    if in_trouble {
+        return None;
+    }
+    let is_known = TRIED.iter().any(|phrase| text.contains(phrase))
+        || PHRASES.iter().any(|(class, phrases)| {
+            matches!(class, SendClass::InsufficientFunds | SendClass::Rejected)
+                && phrases.iter().any(|phrase| text.contains(phrase))
+        });
+    let words = shorten(message);
+    Some(if is_known { Refusal::Refused(words) } else { Refusal::Unrecognised(words) })
 }
+
+/// What nodes say of a transaction that was tried and failed inside the machine, besides what they
+/// say of one that was sent.
+const TRIED: [&str; 12] = [
+    "gas required exceeds",
+    "always failing transaction",
+    "opcode",
+    "bad instruction",
+    "bad jump",
+    "invalid jump",
+    "stack underflow",
+    "stack limit reached",
+    "write protection",
+    "max code size",
+    "evm error",
+    "vm exception",
+];
 
 /// Codes of errors that are about the node or the question's form, not about the transaction.
 const IN_TROUBLE_CODES: [i64; 8] = [-32700, -32600, -32601, -32001, -32002, -32005, -32016, 429];
 
-/// The same in words. Everything else that a node says to an estimate is about the transaction,
-/// whatever the machine inside it calls the failure: taking it for trouble would let one hopeless
-/// transaction hold up its lane for ever.
+/// The same in words.
 const IN_TROUBLE: [&str; 16] = [
     "rate limit",
     "too many requests",
@@ -643,7 +673,7 @@ mod tests {
     #[test]
     fn a_no_is_told_from_no_answer() {
         let anvil = said(-32603, "EVM error InvalidFEOpcode");
-        assert!(matches!(refusal(&anvil), Some(Refusal::Refused(_))), "or its lane waits for ever");
+        assert!(matches!(refusal(&anvil), Some(Refusal::Refused(_))), "the machine's own word");
         for (code, message) in [
             (-32000, "gas required exceeds allowance (0)"),
             (-32000, "insufficient funds for transfer"),
@@ -653,6 +683,9 @@ mod tests {
             let refused = Refusal::Refused(message.to_owned());
             assert_eq!(refusal(&said(code, message)), Some(refused));
         }
+        let strange = "the oracle is out to lunch";
+        let unrecognised = Some(Refusal::Unrecognised(strange.to_owned()));
+        assert_eq!(refusal(&said(-32000, strange)), unrecognised);
         assert_eq!(refusal(&said(-32603, "Internal error")), None);
         assert_eq!(refusal(&said(-32005, "rate limit reached")), None);
     }

@@ -1,6 +1,6 @@
 //! One endpoint of a chain and what is known of it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use alloy::primitives::{U64, hex, keccak256};
 use serde_json::json;
 use stile_domain::{ChainId, Header};
 
-use crate::blocks::{With, latest_call, read_block, tag_call};
+use crate::blocks::{Block, With, latest_call, read_block, tag_call};
 use crate::calls::Method;
 use crate::hints::Announcer;
 use crate::judge::{Judgement, TOLERATED_LAG};
@@ -36,6 +36,8 @@ pub struct EndpointStatus {
     pub contradiction: Option<String>,
     /// How often it has said something that the other endpoints contradict.
     pub contradictions: u64,
+    /// How long it is left alone, by its own word.
+    pub rests: Option<Duration>,
 }
 
 /// How long a contradiction is remembered, for whoever asks.
@@ -88,6 +90,8 @@ pub(crate) struct Endpoint {
     taking: Mutex<Taking>,
     /// It said that it does not offer `eth_getBlockReceipts`.
     pub(crate) lacks_block_receipts: AtomicBool,
+    /// The most gas of a block, as it last said; 0 if it never did.
+    block_gas: AtomicU64,
 }
 
 /// Nothing is known at first, and then it is not usable: an endpoint is verified before use.
@@ -153,8 +157,8 @@ impl Endpoint {
         let rpc = Rpc::new(Target::parse(url)?, timeout, Some(heads))?;
         let (standing, taking) = (Mutex::default(), Mutex::default());
         let digest = hex::encode(&keccak256(url.trim())[..8]);
-        let lacks_block_receipts = AtomicBool::new(false);
-        Ok(Self { rpc, chain, digest, standing, taking, lacks_block_receipts })
+        let (lacks_block_receipts, block_gas) = (AtomicBool::new(false), AtomicU64::new(0));
+        Ok(Self { rpc, chain, digest, standing, taking, lacks_block_receipts, block_gas })
     }
 
     pub(crate) fn shown(&self) -> &str {
@@ -178,6 +182,7 @@ impl Endpoint {
         }
         let block = read_block(head).map_err(|error| error.to_string())?;
         let block = block.ok_or("has no block at all")?;
+        self.note_block(&block);
         Ok(Look { head: block.header.height, header: Some(block.header) })
     }
 
@@ -275,11 +280,19 @@ impl Endpoint {
         [answers.next().flatten(), answers.next().flatten()]
     }
 
-    /// Sets aside whoever does not answer. An error that was answered is an answer.
+    /// Sets aside whoever does not answer, or wants to be left alone. Any other error that was
+    /// answered is an answer.
     pub(crate) fn note(&self, error: &CallError) {
-        if matches!(error, CallError::Timeout(_) | CallError::Unreachable) {
-            self.set_aside(error.to_string());
+        if matches!(error, CallError::Timeout(_) | CallError::Unreachable) || self.rests().is_some()
+        {
+            let why = self.rpc.rest.refuses().unwrap_or_else(|| error.clone());
+            self.set_aside(why.to_string());
         }
+    }
+
+    /// How long it is left alone, by its own word; `None` if it may be asked.
+    pub(crate) fn rests(&self) -> Option<Duration> {
+        self.rpc.rest.left()
     }
 
     /// Says what changed, once.
@@ -311,6 +324,7 @@ impl Endpoint {
             answers,
             contradiction,
             contradictions,
+            rests: self.rests(),
         }
     }
 
@@ -362,6 +376,18 @@ impl Endpoint {
 
     pub(crate) fn lacks_block_receipts(&self) -> bool {
         self.lacks_block_receipts.load(Ordering::Relaxed)
+    }
+
+    /// Remembers how much gas its blocks have.
+    pub(crate) fn note_block(&self, block: &Block) {
+        if let Some(limit) = block.gas_limit {
+            self.block_gas.store(limit, Ordering::Relaxed);
+        }
+    }
+
+    /// The most gas of a block, if it said so.
+    pub(crate) fn block_gas(&self) -> Option<u64> {
+        Some(self.block_gas.load(Ordering::Relaxed)).filter(|limit| *limit > 0)
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {

@@ -1,4 +1,8 @@
 //! How much gas a transaction needs.
+//!
+//! An amount that is too small has the transaction fail on chain, and one that is too large has it
+//! refused: so where several endpoints have to agree, an amount is what two of them say, and a third
+//! decides where they differ. Elsewhere one word is enough, unless it cannot be.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,16 +32,15 @@ pub enum EstimateError {
     /// The node understood and said no, as to an account without funds.
     #[error("{0}")]
     Refused(String),
-    /// Nobody could be asked. This may pass.
+    /// Nobody could be asked, or nobody gave an answer that can be relied upon. This may pass.
     #[error(transparent)]
     Unavailable(#[from] ChainError),
 }
 
 impl ChainPool {
     /// The gas that a transaction from this account would use, on top of what is pending. Its fees
-    /// are left out: an estimate is about gas, not about what it costs. A no is a no if a second
-    /// endpoint says so too; where there is no other that answers, one is enough only if one is a
-    /// quorum.
+    /// are left out: an estimate is about gas, not about what it costs. What one endpoint says is
+    /// weighed against what the others say: see [`settle`].
     pub async fn estimate_gas(
         &self,
         from: Address,
@@ -46,40 +49,50 @@ impl ChainPool {
         let call = Call::new(Method::EstimateGas, json!([request(from, payload), "pending"]));
         let endpoints = self.usable().await?;
         let names: Vec<String> = endpoints.iter().map(|it| it.shown().to_owned()).collect();
-        let several = endpoints.len() > 1;
-        let refused = Mutex::new(None);
+        let panel = Panel {
+            configured: self.endpoints.len(),
+            required: self.quorum.required(),
+            least: least_gas(payload),
+            all_in: false,
+        };
+        // Where there is only one endpoint, its own word about its blocks says nothing more.
+        let most = self.block_gas().filter(|_| panel.configured > 1);
+        let heard: Mutex<Vec<Word>> = Mutex::default();
         let ask = |endpoint: Arc<Endpoint>| {
-            let (call, refused) = (&call, &refused);
+            let (call, heard) = (&call, &heard);
             async move {
                 let answer = one(&endpoint, call).await;
                 // An endpoint is not set aside for being slow here: the question may be too much
                 // for anybody, and a look finds out who is away.
-                if let Err(gone @ CallError::Unreachable) = &answer {
-                    endpoint.note(gone);
+                match &answer {
+                    Err(error @ CallError::Unreachable) => endpoint.note(error),
+                    Err(error) if endpoint.rests().is_some() => endpoint.note(error),
+                    _ => {}
                 }
-                match judge(answer) {
-                    Estimated::Known(Err(no)) if several => {
-                        let words = endpoint.complaint(&no);
-                        match keep(refused, no.clone()) {
-                            Some(_) => Reply::Decides(Err(no)),
-                            None => Reply::Next(words),
-                        }
-                    }
-                    Estimated::Known(estimate) => Reply::Decides(estimate),
-                    Estimated::Unknown(why) => Reply::Next(endpoint.complaint(why)),
+                let word = match judge(answer, most) {
+                    Ok(word) => word,
+                    Err(why) => return Reply::Next(endpoint.complaint(why)),
+                };
+                let words = endpoint.complaint(&word);
+                let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                heard.push(word);
+                match settle(&heard, panel) {
+                    Some(settled) => Reply::Decides(settled),
+                    None => Reply::Next(words),
                 }
             }
         };
         // Whoever waits for an estimate waits for one time limit, however many endpoints hang.
         let limit = self.patience();
         let deadline = tokio::time::Instant::now() + limit;
-        let mut said = match in_turn(endpoints, limit, Some(deadline), ask).await {
+        let at_once = panel.required.min(2);
+        let mut said = match in_turn(endpoints, at_once, limit, Some(deadline), ask).await {
             Ok(estimate) => return estimate,
             Err(said) => said,
         };
-        let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(no) = refused.filter(|_| self.quorum.required() == 1) {
-            return Err(no);
+        let heard = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(settled) = settle(&heard, Panel { all_in: true, ..panel }) {
+            return settled;
         }
         for shown in names {
             if !said.iter().any(|words| words.starts_with(&shown)) {
@@ -94,37 +107,117 @@ impl ChainPool {
     pub async fn is_reachable(&self) -> bool {
         self.view().await.is_ok()
     }
+
+    /// The most gas of a block: the middle of what the endpoints say, of an even number the higher.
+    fn block_gas(&self) -> Option<u64> {
+        let mut told: Vec<u64> = self.endpoints.iter().filter_map(|it| it.block_gas()).collect();
+        told.sort_unstable();
+        told.get(told.len() / 2).copied()
+    }
 }
 
-/// Keeps a no, and answers with the one before.
-fn keep(refused: &Mutex<Option<EstimateError>>, no: EstimateError) -> Option<EstimateError> {
-    refused.lock().unwrap_or_else(PoisonError::into_inner).replace(no)
+/// What an endpoint says about a transaction's gas.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum Word {
+    #[error("{0} gas")]
+    Amount(u64),
+    /// It would fail, in words that are known to mean that.
+    #[error(transparent)]
+    No(EstimateError),
+    /// Words that nobody has used before.
+    #[error("{0}")]
+    Strange(String),
 }
 
-/// What an endpoint's answer comes to.
-enum Estimated {
-    Known(Result<u64, EstimateError>),
-    /// It is no verdict; what it was.
-    Unknown(String),
+/// Who is asked.
+#[derive(Debug, Clone, Copy)]
+struct Panel {
+    configured: usize,
+    /// How many have to agree about blocks.
+    required: usize,
+    /// The least that the transaction should need.
+    least: u64,
+    /// Nobody is left who might say something.
+    all_in: bool,
 }
 
-fn judge(answer: Answer) -> Estimated {
+/// How many times the smaller amount the larger one may be for the two to say the same: nodes
+/// estimate on states that are a block apart, and by methods of their own.
+const ALIKE: u64 = 2;
+
+/// What follows from the words so far; `None` if more are needed.
+///
+/// Where several have to agree, two words of one kind decide: of two amounts that are alike the
+/// larger one, and where they are not, the middle of three. Elsewhere one amount decides, unless it
+/// is less than the transaction should need before anything is run. A no takes
+/// two endpoints, or one where one is a quorum and nobody else says anything. Strange words decide
+/// nothing where there are other endpoints: what cannot be estimated is set aside, and tried again.
+/// Once nobody is left to ask, one amount is enough: what is concluded from the chain later does not
+/// rest on it.
+fn settle(heard: &[Word], panel: Panel) -> Option<Result<u64, EstimateError>> {
+    let mut amounts: Vec<u64> = Vec::new();
+    let (mut noes, mut strange) = (Vec::new(), Vec::new());
+    for word in heard {
+        match word {
+            Word::Amount(gas) => amounts.push(*gas),
+            Word::No(no) => noes.push(no),
+            Word::Strange(words) => strange.push(words),
+        }
+    }
+    amounts.sort_unstable();
+    if noes.len() >= 2 && amounts.len() < noes.len() {
+        return noes.pop().cloned().map(Err);
+    }
+    let several = panel.required > 1;
+    match amounts[..] {
+        [] => {}
+        [gas] if panel.all_in || (!several && gas >= panel.least) => return Some(Ok(gas)),
+        [_] => {}
+        [low, high] if panel.all_in || high / ALIKE <= low => return Some(Ok(high)),
+        [_, _] => {}
+        _ => return Some(Ok(amounts[amounts.len() / 2])),
+    }
+    if !panel.all_in || !amounts.is_empty() {
+        return None;
+    }
+    let alone = panel.configured == 1;
+    match (noes.pop(), strange.pop()) {
+        (Some(no), _) if !several => Some(Err(no.clone())),
+        // Its word is all there is, and its caller has the transaction still.
+        (None, Some(words)) if alone => Some(Err(EstimateError::Refused(words.clone()))),
+        _ => None,
+    }
+}
+
+/// What an endpoint's answer comes to; an error if it is no word about the transaction.
+fn judge(answer: Answer, most: Option<u64>) -> Result<Word, String> {
     let error = match read_some::<U256>(answer) {
         Ok(gas) => {
             let gas = u64::try_from(gas).ok().filter(|gas| *gas <= i64::MAX as u64);
-            let impossible =
-                || Estimated::Unknown("answered an amount of gas that cannot be".into());
-            return gas.map_or_else(impossible, |gas| Estimated::Known(Ok(gas)));
+            let gas = gas.ok_or("answered an amount of gas that cannot be")?;
+            return match most.filter(|most| gas > *most) {
+                Some(most) => Err(format!("answered {gas} gas, where a block has {most}")),
+                None => Ok(Word::Amount(gas)),
+            };
         }
         Err(error) => error,
     };
     match classify::refusal(&error) {
         Some(Refusal::Reverted { reason, data }) => {
-            Estimated::Known(Err(EstimateError::Reverted { reason, data }))
+            Ok(Word::No(EstimateError::Reverted { reason, data }))
         }
-        Some(Refusal::Refused(why)) => Estimated::Known(Err(EstimateError::Refused(why))),
-        None => Estimated::Unknown(error.to_string()),
+        Some(Refusal::Refused(why)) => Ok(Word::No(EstimateError::Refused(why))),
+        Some(Refusal::Unrecognised(words)) => Ok(Word::Strange(words)),
+        None => Err(error.to_string()),
     }
+}
+
+/// What Ethereum asks for a transaction before anything is run: for itself, for what it carries, and
+/// for making a contract. Some chains count otherwise, so less than this is only odd.
+fn least_gas(payload: &Payload) -> u64 {
+    let carried: u64 = payload.data.iter().map(|byte| if *byte == 0 { 4 } else { 16 }).sum();
+    let made = if payload.to.is_none() { 32_000 } else { 0 };
+    21_000 + carried + made
 }
 
 fn request(from: Address, payload: &Payload) -> Value {
@@ -136,4 +229,117 @@ fn request(from: Address, payload: &Payload) -> Value {
         request["data"] = json!(payload.data);
     }
     request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amount(gas: u64) -> Word {
+        Word::Amount(gas)
+    }
+
+    fn no() -> Word {
+        Word::No(refused())
+    }
+
+    fn refused() -> EstimateError {
+        EstimateError::Refused("insufficient funds".to_owned())
+    }
+
+    fn strange() -> Word {
+        Word::Strange("the oracle is out to lunch".to_owned())
+    }
+
+    fn panel(configured: usize, all_in: bool) -> Panel {
+        let required = if configured > 2 { configured / 2 + 1 } else { 1 };
+        Panel { configured, required, least: 21_000, all_in }
+    }
+
+    #[test]
+    fn hole_23_no_endpoint_alone_says_what_a_transaction_needs() {
+        let huge = i64::MAX as u64;
+        // endpoints, what they said, and what follows while others may speak, and once none does
+        for (configured, heard, so_far, at_last) in [
+            (1, vec![amount(50_000)], Some(Ok(50_000)), Some(Ok(50_000))),
+            (2, vec![amount(50_000)], Some(Ok(50_000)), Some(Ok(50_000))),
+            // Less than it needs before anything is run: the other one is asked.
+            (2, vec![amount(20_999)], None, Some(Ok(20_999))),
+            (2, vec![amount(20_999), amount(50_000)], None, Some(Ok(50_000))),
+            (3, vec![amount(50_000)], None, Some(Ok(50_000))),
+            (3, vec![amount(50_000), amount(51_000)], Some(Ok(51_000)), Some(Ok(51_000))),
+            (3, vec![amount(51_000), amount(50_000)], Some(Ok(51_000)), Some(Ok(51_000))),
+            (3, vec![amount(21_000), amount(50_000)], None, Some(Ok(50_000))),
+            (
+                3,
+                vec![amount(21_000), amount(50_000), amount(51_000)],
+                Some(Ok(50_000)),
+                Some(Ok(50_000)),
+            ),
+            (
+                3,
+                vec![amount(huge), amount(50_000), amount(51_000)],
+                Some(Ok(51_000)),
+                Some(Ok(51_000)),
+            ),
+        ] {
+            assert_eq!(settle(&heard, panel(configured, false)), so_far, "{configured} {heard:?}");
+            assert_eq!(settle(&heard, panel(configured, true)), at_last, "{configured} {heard:?}");
+        }
+    }
+
+    #[test]
+    fn hole_21_one_bad_endpoint_of_several_has_nothing_refused() {
+        let refuses = || Some(Err(refused()));
+        let in_its_words =
+            || Some(Err(EstimateError::Refused("the oracle is out to lunch".to_owned())));
+        for (configured, heard, so_far, at_last) in [
+            (1, vec![no()], None, refuses()),
+            (1, vec![strange()], None, in_its_words()),
+            // Of two, one is a quorum while the other says nothing.
+            (2, vec![no()], None, refuses()),
+            (2, vec![no(), no()], refuses(), refuses()),
+            (2, vec![no(), amount(50_000)], Some(Ok(50_000)), Some(Ok(50_000))),
+            (2, vec![strange()], None, None),
+            (2, vec![strange(), amount(50_000)], Some(Ok(50_000)), Some(Ok(50_000))),
+            (2, vec![strange(), strange()], None, None),
+            (3, vec![no()], None, None),
+            (3, vec![strange()], None, None),
+            (3, vec![strange(), strange(), strange()], None, None),
+            (3, vec![no(), strange()], None, None),
+            (3, vec![no(), amount(50_000)], None, Some(Ok(50_000))),
+            (3, vec![no(), amount(50_000), amount(50_000)], Some(Ok(50_000)), Some(Ok(50_000))),
+            (3, vec![amount(50_000), no(), no()], refuses(), refuses()),
+            (3, vec![no(), no()], refuses(), refuses()),
+        ] {
+            assert_eq!(settle(&heard, panel(configured, false)), so_far, "{configured} {heard:?}");
+            assert_eq!(settle(&heard, panel(configured, true)), at_last, "{configured} {heard:?}");
+        }
+    }
+
+    #[test]
+    fn hole_23_an_amount_above_a_blocks_is_no_answer() {
+        let told = |gas: u64| Ok(serde_json::value::to_raw_value(&format!("{gas:#x}")).unwrap());
+        for (gas, most, is_word) in [
+            (30_000_000, Some(30_000_000), true),
+            (30_000_001, Some(30_000_000), false),
+            (30_000_001, None, true),
+            (u64::MAX, None, false),
+        ] {
+            assert_eq!(judge(told(gas), most).is_ok(), is_word, "{gas} {most:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_needed_before_anything_is_run() {
+        let to = Some(Address::ZERO);
+        let data = Bytes::from_static(&[0, 1, 2]);
+        for (payload, least) in [
+            (Payload { to, ..Payload::default() }, 21_000),
+            (Payload { to, data: data.clone(), ..Payload::default() }, 21_036),
+            (Payload { data, ..Payload::default() }, 53_036),
+        ] {
+            assert_eq!(least_gas(&payload), least, "{payload:?}");
+        }
+    }
 }

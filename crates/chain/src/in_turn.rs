@@ -20,12 +20,13 @@ pub(crate) enum Reply<T> {
 
 /// Asks one endpoint after the other until one of them decides; else says what each of them said.
 ///
-/// Each has its turn alone for a while; then the next is asked beside it, so one that is slow or
-/// hangs does not hold up the answer of another. All of them have been asked after half of the time
-/// limit. At the deadline those that have not answered are given up; where there is none, each goes
+/// The first `at_once` are asked together. Then each has its turn for a while before the next is
+/// asked beside it, so one that is slow or hangs does not hold up the answer of another. All of them
+/// have been asked after half of the time limit. At the deadline those that have not answered are given up; where there is none, each goes
 /// by its own limit.
 pub(crate) async fn in_turn<T, F>(
     endpoints: Vec<Arc<Endpoint>>,
+    at_once: usize,
     limit: Duration,
     deadline: Option<Instant>,
     ask: impl Fn(Arc<Endpoint>) -> F,
@@ -36,6 +37,7 @@ where
     let turn = limit / u32::try_from(endpoints.len() * 2).unwrap_or(u32::MAX).max(1);
     let mut left = endpoints.into_iter();
     let mut asked = FuturesUnordered::new();
+    asked.extend(left.by_ref().take(at_once.saturating_sub(1)).map(&ask));
     let mut said = Vec::new();
     loop {
         let is_last = match left.next() {

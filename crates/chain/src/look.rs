@@ -14,10 +14,12 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use stile_domain::{Decision, Header};
 
+use crate::batches::ask_each;
 use crate::blocks::{With, at_call, latest_call, read_at, read_block};
 use crate::endpoint::{Endpoint, Extent, Look};
 use crate::judge::{TOLERATED_LAG, judge};
 use crate::pool::one;
+use crate::rpc::CallError;
 use crate::{ChainError, ChainPool, View};
 
 /// How many looks in a row an endpoint may be further behind: a block just made takes its time to
@@ -25,6 +27,32 @@ use crate::{ChainError, ChainPool, View};
 const TOLERATED_LOOKS: u32 = 1;
 
 type Found = Result<Look, String>;
+
+/// How an endpoint's chain links to what is known.
+#[derive(Debug)]
+enum Link {
+    /// By the newest known block that it can have, or a quorum agrees to what it has instead.
+    Known,
+    /// By an older one, or it shows none of them: its newest may replace what is known, and nobody
+    /// confirms that.
+    Below(String),
+    /// It has another block wherever one is known.
+    None(String),
+}
+
+/// The heights at which an endpoint is compared with what is known: the newest that it can have, and
+/// then ever further down to the lowest known.
+fn rungs(newest: u64, lowest: u64) -> Vec<u64> {
+    let depths = std::iter::once(0).chain((0..u64::BITS).map(|times| 1 << times));
+    let below = depths.map_while(|depth: u64| newest.checked_sub(depth));
+    let mut heights: Vec<u64> = below.take_while(|height| *height > lowest).collect();
+    heights.push(lowest);
+    heights
+}
+
+fn is_among(doubted: &[(usize, Header, String)], place: usize) -> bool {
+    doubted.iter().any(|(doubted, ..)| *doubted == place)
+}
 
 /// For each endpoint, the look at it that has not come back yet.
 pub(crate) struct Probes(Vec<Option<Probe>>);
@@ -47,8 +75,10 @@ impl ChainPool {
     ///
     /// The same endpoint is followed as long as it answers and is not more than two blocks behind
     /// what a quorum has reached. Endpoints that fail, stay behind, claim a leap that nobody confirms
-    /// or serve another chain are set aside until they behave. Another one is followed only if it
-    /// has a block that is known, or a quorum agrees to what it has instead.
+    /// or serve another chain are set aside until they behave. Another one is followed if it has the
+    /// newest known block, or a quorum agrees to what it has instead. Where there is no such one,
+    /// whoever links to what is known further down is asked meanwhile: that its blocks replace known
+    /// ones is for the follower to believe.
     ///
     /// There is one look at a time: whoever comes while one is under way gets what it finds.
     pub async fn view(&self) -> Result<View, ChainError> {
@@ -63,37 +93,65 @@ impl ChainPool {
 
     pub(crate) async fn look(&self, probes: &mut Probes) -> Result<View, ChainError> {
         let leader = self.leader.load(Ordering::Relaxed);
+        // One that leads for want of a better one has to show each time that it may.
+        let trusted = Some(leader).filter(|_| !self.is_stopgap.load(Ordering::Relaxed));
         let mut found = self.probe(probes, leader).await;
         self.looked_now();
-        // Each round either finds an endpoint to follow or sets one aside that cannot show what it
+        let mut doubted: Vec<(usize, Header, String)> = Vec::new();
+        // Each round either finds an endpoint to follow or passes one over that cannot show what it
         // claimed; the claim that made others look late goes with it.
-        loop {
+        let (place, header, is_stopgap) = loop {
             self.judge(&found);
-            let Some(place) = self.best_to_follow(leader) else { return Err(self.unreachable()) };
+            let best = self.best_to_follow(trusted, |place| is_among(&doubted, place));
+            let Some(place) = best else {
+                // The one that leads already, or the first that links to what is known.
+                let kept = doubted.iter().position(|(place, ..)| *place == leader).unwrap_or(0);
+                if doubted.is_empty() {
+                    return Err(self.unreachable());
+                }
+                let (place, header, _) = doubted.swap_remove(kept);
+                break (place, header, true);
+            };
             let endpoint = &self.endpoints[place];
             let header = match &found[place] {
                 Some(Ok(Look { header: Some(header), .. })) => Ok(*header),
                 _ => newest_header(endpoint).await,
             };
+            found[place] = None;
             let header = match header {
-                Ok(header) if place != leader => self.linked(endpoint, header).await,
-                header => header,
-            };
-            match header {
-                Ok(header) => {
-                    if place != leader {
-                        let (chain, endpoint) = (self.chain().get(), endpoint.shown());
-                        tracing::info!(chain, endpoint, "another endpoint is followed");
-                        self.leader.store(place, Ordering::Relaxed);
-                    }
-                    return Ok(View::new(self, place, Arc::clone(endpoint), header));
-                }
+                Ok(header) => header,
                 Err(why) => {
                     endpoint.hold_back(why);
-                    found[place] = None;
+                    continue;
                 }
+            };
+            let link = match trusted == Some(place) {
+                true => Link::Known,
+                false => self.link(endpoint, &header).await,
+            };
+            match link {
+                Link::Known => break (place, header, false),
+                Link::Below(why) => doubted.push((place, header, why)),
+                Link::None(why) => endpoint.hold_back(why),
             }
+        };
+        for (place, _, why) in doubted {
+            self.endpoints[place].hold_back(why);
         }
+        let endpoint = &self.endpoints[place];
+        let was_stopgap = self.is_stopgap.swap(is_stopgap, Ordering::Relaxed);
+        let is_other = self.leader.swap(place, Ordering::Relaxed) != place;
+        let (chain, shown) = (self.chain().get(), endpoint.shown());
+        if is_stopgap && (is_other || !was_stopgap) {
+            tracing::warn!(
+                chain,
+                endpoint = shown,
+                "no endpoint has the newest known block: this one is asked meanwhile"
+            );
+        } else if is_other {
+            tracing::info!(chain, endpoint = shown, "another endpoint is followed");
+        }
+        Ok(View::new(self, place, Arc::clone(endpoint), header))
     }
 
     /// Decides which endpoints are in use, by what was found.
@@ -114,42 +172,69 @@ impl ChainPool {
         }
     }
 
-    /// The header of an endpoint that was not followed before, if its chain has a block that is
-    /// known, or if a quorum agrees to what it has there instead.
-    async fn linked(&self, endpoint: &Endpoint, header: Header) -> Result<Header, String> {
-        let (height, hash) = {
+    /// How the chain of an endpoint that was not followed before links to what is known: by the
+    /// newest block of it that it can have, or by a quorum that agrees to what it has there instead.
+    async fn link(&self, endpoint: &Endpoint, header: &Header) -> Link {
+        let (heights, known) = {
             let known = self.known_headers();
-            let Some(tip) = known.tip() else { return Ok(header) };
+            let Some(tip) = known.tip() else { return Link::Known };
             let height = tip.height.min(header.height);
             match known.hash_at(height) {
-                Some(hash) if header.height == height && header.hash == hash => return Ok(header),
-                Some(hash) => (height, hash),
+                Some(hash) if header.height == height && header.hash == hash => return Link::Known,
+                Some(_) => {}
                 // It is behind everything that is known: there is nothing to compare.
-                None => return Ok(header),
+                None => return Link::Known,
             }
+            (rungs(height, known.bottom().unwrap_or(height)), known.clone())
         };
-        let said = one(endpoint, &at_call(height, With::Hashes)).await;
-        let own = read_at(said, height).map_err(|error| error.to_string())?;
-        let Some(own) = own.map(|block| block.header.hash) else {
-            return Err(format!("does not show block {height}"));
+        let Some(height) = heights.first().copied() else { return Link::Known };
+        let read = |answer, height| match read_at(answer, height) {
+            Ok(block) => Ok(block.map(|block| block.header.hash)),
+            // Some say so in words that they do not have a block.
+            Err(CallError::Said { .. }) => Ok(None),
+            Err(error) => Err(error),
         };
-        if own == hash {
-            return Ok(header);
+        let call = |height| at_call(height, With::Hashes);
+        let own = match ask_each(endpoint, self.batch_limit(), &heights, call, read).await {
+            Ok(own) => own,
+            Err(error) => return Link::None(error.to_string()),
+        };
+        let is_known =
+            |(height, own): (&u64, &Option<_>)| own.is_some() && known.hash_at(*height) == *own;
+        if is_known((&height, &own[0])) {
+            return Link::Known;
         }
-        let said = self.ballots(&[height], false).await.hashes(height);
-        match self.quorum.decide(&own, &said) {
-            Decision::Agreed => Ok(header),
-            _ => Err(format!("has {own} as block {height}, where {hash} is known")),
+        let why = match (&own[0], known.hash_at(height)) {
+            (Some(own), Some(hash)) => {
+                let said = self.ballots(&[height], false).await.hashes(height);
+                if self.quorum.decide(own, &said) == Decision::Agreed {
+                    return Link::Known;
+                }
+                format!("has {own} as block {height}, where {hash} is known")
+            }
+            _ => format!("does not show block {height}"),
+        };
+        // It may have forgotten its old blocks, or replaced the newest, like any honest one.
+        match own.iter().all(Option::is_none) || heights.iter().zip(&own).any(is_known) {
+            true => Link::Below(why),
+            false => Link::None(why),
         }
     }
 
-    /// The endpoint followed so far, if it is in use; else the one that has come furthest, and
-    /// among equals the first of the configuration.
-    fn best_to_follow(&self, leader: usize) -> Option<usize> {
-        let usable = |place: &usize| self.endpoints[*place].is_usable();
-        Some(leader).filter(usable).or_else(|| {
-            let others = (0..self.endpoints.len()).filter(usable);
-            others.min_by_key(|place| std::cmp::Reverse(self.endpoints[*place].head()))
+    /// The endpoint followed so far, if it is in use; else the one that has come furthest, as far as
+    /// a quorum has come, and among equals the first of the configuration. Boldness is no merit.
+    fn best_to_follow(
+        &self,
+        trusted: Option<usize>,
+        passed_over: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let usable = |place: &usize| self.endpoints[*place].is_usable() && !passed_over(*place);
+        trusted.filter(usable).or_else(|| {
+            let others: Vec<usize> = (0..self.endpoints.len()).filter(usable).collect();
+            let head = |place: &usize| self.endpoints[*place].head();
+            let heads: Vec<u64> = others.iter().filter_map(head).collect();
+            let reached = self.quorum.reached(&heads);
+            others.into_iter().min_by_key(|place| std::cmp::Reverse(head(place).min(reached)))
         })
     }
 
@@ -226,5 +311,24 @@ async fn newest_header(endpoint: &Endpoint) -> Result<Header, String> {
             Err(format!("claimed {claimed} blocks and has {}", block.header.height))
         }
         _ => Ok(block.header),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rungs;
+
+    #[test]
+    fn an_endpoint_is_compared_at_few_heights_from_the_newest_to_the_lowest() {
+        for (newest, lowest, expected) in [
+            (9, 9, vec![9]),
+            (9, 8, vec![9, 8]),
+            (20, 10, vec![20, 19, 18, 16, 12, 10]),
+            (5, 0, vec![5, 4, 3, 1, 0]),
+            (0, 0, vec![0]),
+        ] {
+            assert_eq!(rungs(newest, lowest), expected, "{newest} {lowest}");
+        }
+        assert!(rungs(1_000_200, 1_000_000).len() < 12);
     }
 }

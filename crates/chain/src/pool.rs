@@ -3,7 +3,7 @@
 //! The pool learns how its endpoints are when it looks at the chain ([`ChainPool::view`]), which a
 //! follower does at every block and other callers do on demand when the last look is old.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,8 @@ pub struct ChainPool {
     known: std::sync::Mutex<HeaderWindow>,
     /// The endpoint that is followed.
     pub(crate) leader: AtomicUsize,
+    /// It is followed only because no other one links to the newest that is known.
+    pub(crate) is_stopgap: AtomicBool,
     /// Looks at endpoints that are under way.
     pub(crate) probes: Mutex<Probes>,
     /// The look at the chain that is under way, for all who wait for one.
@@ -69,6 +71,7 @@ impl ChainPool {
             quorum,
             known: std::sync::Mutex::default(),
             leader: AtomicUsize::new(0),
+            is_stopgap: AtomicBool::new(false),
             probes: Mutex::new(probes),
             flights: Flights::default(),
             looked: std::sync::Mutex::new(None),
@@ -188,7 +191,7 @@ impl ChainPool {
                 }
             }
         };
-        in_turn(endpoints, self.patience(), None, ask)
+        in_turn(endpoints, 1, self.patience(), None, ask)
             .await
             .map_err(|said| ChainError::Unreachable { chain: self.chain, said })
     }

@@ -212,7 +212,7 @@ fn exchange(error: &CallError) -> Exchange {
         return Exchange::Limited(retry_after);
     }
     match error {
-        CallError::Crowded(_) => Exchange::Nothing,
+        CallError::Crowded(_) | CallError::Resting(_) => Exchange::Nothing,
         _ if classify::send_class(error) == SendClass::ReadOnly => {
             Exchange::ReadOnly(error.to_string())
         }
@@ -245,6 +245,6 @@ fn may_have_arrived(error: &CallError) -> bool {
         CallError::Timeout(_) | CallError::Unreachable | CallError::Garbled(_) => true,
         CallError::Http(status) => *status >= 500,
         CallError::Said { .. } => classify::may_have_been_passed_on(error),
-        CallError::Crowded(_) | CallError::Limited(_) => false,
+        CallError::Crowded(_) | CallError::Limited(_) | CallError::Resting(_) => false,
     }
 }

@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::rpc::rest::LONGEST_RETRY_AFTER;
+
 /// The first pause after an exchange that failed; twice as long each time, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -12,9 +14,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// The same for an endpoint that says it is asked too often, and does not say for how long.
 const FIRST_LIMITED_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_LIMITED_PAUSE: Duration = Duration::from_secs(10);
-
-/// The longest that an endpoint's own word about when to come back is honoured.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// How soon a read-only endpoint is tried again; twice as long each time, up to the longest.
 const FIRST_PROBE: Duration = Duration::from_secs(30);

@@ -160,7 +160,10 @@ async fn blocks_at(
         let calls: Vec<_> = heights.iter().map(|height| at_call(*height, with)).collect();
         for (answer, height) in endpoint.rpc.batch(&calls).await.into_iter().zip(heights) {
             match read_at(answer, *height) {
-                Ok(block) => blocks.extend(block.map(|block| (*height, block))),
+                Ok(block) => {
+                    block.iter().for_each(|block| endpoint.note_block(block));
+                    blocks.extend(block.map(|block| (*height, block)));
+                }
                 Err(error) => endpoint.note(&error),
             }
         }

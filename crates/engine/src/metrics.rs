@@ -76,6 +76,11 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         Kind::Gauge,
         "1 while an endpoint is known to take no transactions, by chain and endpoint",
     ),
+    (
+        LEFT_ALONE,
+        Kind::Gauge,
+        "Seconds for which an endpoint is still left alone because it said so (Retry-After), by chain and endpoint",
+    ),
     (HANDED_OVER, Kind::Counter, "Lanes handed to the node that they had best be on"),
     (NEWS, Kind::Counter, "Lanes that nodes told each other of, by way: sent, heard"),
     (
@@ -244,6 +249,7 @@ const NODES_LIVE: &str = "stile_nodes_live";
 const MEMBERSHIP: &str = "stile_membership_source";
 const CALL_PLACES: &str = "stile_chain_call_places";
 const READ_ONLY: &str = "stile_chain_endpoint_read_only";
+const LEFT_ALONE: &str = "stile_chain_endpoint_left_alone_seconds";
 const HANDED_OVER: &str = "stile_lane_hand_over_total";
 const NEWS: &str = "stile_lane_news_total";
 const LANES_HELD: &str = "stile_lanes_held";
@@ -380,7 +386,7 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
             "allocate",
             "allocated_under",
             "bind",
-            "done_above",
+            "done_between",
             "expire",
             "fill",
             "hand_over",
@@ -642,6 +648,13 @@ pub(crate) fn read_only(chain: ChainId, endpoint: &str, is_read_only: bool) {
     let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
     let value = if is_read_only { 1.0 } else { 0.0 };
     gauge!(READ_ONLY, "chain" => chain, "endpoint" => endpoint).set(value);
+}
+
+/// For how long an endpoint is left alone.
+pub(crate) fn left_alone(chain: ChainId, endpoint: &str, left: Option<Duration>) {
+    let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
+    let seconds = left.unwrap_or_default().as_secs_f64();
+    gauge!(LEFT_ALONE, "chain" => chain, "endpoint" => endpoint).set(seconds);
 }
 
 pub(crate) fn sign_failed() {

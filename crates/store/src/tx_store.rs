@@ -161,6 +161,17 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
         chain: ChainId,
         lanes: &[Lane],
         height: u64,
+    ) -> Result<Vec<OpenTx>, StoreError> {
+        self.done_between(chain, lanes, height, i64::MAX.unsigned_abs()).await
+    }
+
+    /// The same, up to another height, which is one of them.
+    async fn done_between(
+        &self,
+        chain: ChainId,
+        lanes: &[Lane],
+        above: u64,
+        up_to: u64,
     ) -> Result<Vec<OpenTx>, StoreError>;
 
     /// The entries after a place in the stream, at most `limit`, in its order. Entries whose

@@ -3,10 +3,12 @@
 //! | file | what it is for |
 //! |---|---|
 //! | [`wire`] | what is written and read |
+//! | [`rest`] | leaving an endpoint alone that said so |
 //! | [`http`] | over HTTP |
 //! | [`ws`] | over a WebSocket, which also announces new heads |
 
 mod http;
+pub(crate) mod rest;
 mod wire;
 mod ws;
 
@@ -19,6 +21,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::http::Http;
+use self::rest::{Rest, Until};
 use self::ws::Ws;
 use crate::calls::{self, CallResult, Method};
 use crate::hints::Announcer;
@@ -56,6 +59,9 @@ pub(crate) enum CallError {
     /// HTTP status 429, with when to come back if it says so.
     #[error("answered with HTTP status 429{}", come_back(*.0))]
     Limited(Option<Duration>),
+    /// It was not asked: it said before when to come back.
+    #[error("is asked too often, and left alone until {0}, as it said (Retry-After)")]
+    Resting(Until),
     #[error("answered {0}")]
     Garbled(&'static str),
     #[error("error {code}: {message}")]
@@ -111,6 +117,8 @@ pub(crate) struct Rpc {
     timeout: Duration,
     /// How many exchanges may be under way at one time.
     pub(crate) places: Places,
+    /// Until when it is asked nothing, by its own word.
+    pub(crate) rest: Rest,
     next_id: AtomicU64,
     /// The endpoint refused a batch, so it is asked one thing at a time.
     takes_no_batches: AtomicBool,
@@ -138,6 +146,7 @@ impl Rpc {
             transport,
             timeout,
             places: Places::default(),
+            rest: Rest::default(),
             next_id: AtomicU64::new(1),
             takes_no_batches: AtomicBool::new(false),
         })
@@ -183,8 +192,10 @@ impl Rpc {
             // Whoever does not answer now will not answer the next hundred questions either.
             let gone = match &answer {
                 Err(
-                    error
-                    @ (CallError::Timeout(_) | CallError::Crowded(_) | CallError::Unreachable),
+                    error @ (CallError::Timeout(_)
+                    | CallError::Crowded(_)
+                    | CallError::Resting(_)
+                    | CallError::Unreachable),
                 ) => Some(error.clone()),
                 _ => None,
             };
@@ -208,6 +219,9 @@ impl Rpc {
     /// One exchange with its time limit, counted. Waiting for a place is part of it, so that nobody
     /// waits for longer than the limit. `None`: the endpoint refused the whole batch.
     async fn exchange(&self, calls: &[Call]) -> Result<Option<Vec<Answer>>, CallError> {
+        if let Some(resting) = self.rest.refuses() {
+            return Err(resting);
+        }
         let first = self.next_id.fetch_add(calls.len() as u64, Ordering::Relaxed);
         let body = wire::write(calls, first);
         let limit = self.limit(calls.len());
@@ -234,6 +248,7 @@ impl Rpc {
             Err(_) => Err(CallError::Crowded(waited)),
         };
         counting.finish(&answers);
+        self.rest.note(calls, &answers);
         answers
     }
 

@@ -126,6 +126,7 @@ fn may_pass(error: &CallError) -> bool {
         CallError::Timeout(_)
         | CallError::Crowded(_)
         | CallError::Limited(_)
+        | CallError::Resting(_)
         | CallError::Unreachable => true,
         CallError::Http(status) => *status >= 500 || matches!(status, 408 | 425),
         CallError::Said { code, .. } => matches!(code, -32603 | -32005),

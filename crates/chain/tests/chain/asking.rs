@@ -1,9 +1,13 @@
 //! What is asked around a transaction.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use stile_chain::{
-    At, BlockTag, ChainError, Chains, EstimateError, NonceSource, PoolOptions, ReceiptAnswer,
-    SendClass, Sighting, TxSigner,
+    At, BlockTag, ChainError, Chains, EstimateError, NonceSource, NotAsked, PoolOptions,
+    ReceiptAnswer, SendClass, Sighting, TxSigner,
 };
 use stile_domain::{Address, B256, Bytes, ChainId, FeeQuote, Lane, Payload, U256};
 use testkit::{Anvil, AnvilOptions};
@@ -232,4 +236,128 @@ async fn a_node_without_newer_methods_is_asked_in_older_ways() {
     }
     let heads = pool.heads(5, &stile_domain::HeaderWindow::default(), true).await;
     assert_eq!((heads.latest, heads.safe, heads.finalized), (5, None, None));
+}
+
+/// A healthy node that says this of every transaction's gas.
+async fn estimates(answer: Result<Value, Value>) -> Fake {
+    Fake::start(move |method, _| match method {
+        "eth_estimateGas" => answer.clone(),
+        _ => look(method, 5).ok_or_else(not_found),
+    })
+    .await
+}
+
+fn gas(amount: u64) -> Result<Value, Value> {
+    Ok(json!(format!("{amount:#x}")))
+}
+
+fn says(code: i64, message: &str) -> Result<Value, Value> {
+    Err(json!({ "code": code, "message": message }))
+}
+
+/// Whatever one of three says about a transaction's gas, and wherever it stands, it is what the two
+/// others say. Of two, what cannot be is asked of the other.
+#[tokio::test]
+async fn hole_23_one_liar_of_three_does_not_say_what_a_transaction_needs() {
+    let payload = Payload { to: Some(Address::repeat_byte(0x22)), ..Payload::default() };
+    let lies = [
+        gas(1 << 62),
+        gas(30_000_001),
+        gas(29_000_000),
+        gas(21_000),
+        says(3, "execution reverted"),
+        says(-32000, "insufficient funds for transfer"),
+        says(-32000, "the oracle is out to lunch"),
+        says(-32005, "slow down"),
+    ];
+    let honest = [estimates(gas(50_000)).await, estimates(gas(51_000)).await];
+    for lie in lies {
+        let liar = estimates(lie.clone()).await;
+        let (lies, first, second) = (liar.url(), honest[0].url(), honest[1].url());
+        for urls in [[lies, first, second], [first, lies, second], [first, second, lies]] {
+            let estimate = pool(urls).estimate_gas(Address::ZERO, &payload).await.unwrap();
+            assert!((50_000..=51_000).contains(&estimate), "{lie:?}: {estimate}");
+        }
+    }
+    for lie in [gas(1 << 62), gas(30_000_001), gas(20_000), says(3, "execution reverted")] {
+        let liar = estimates(lie.clone()).await;
+        let both = pool([liar.url(), honest[0].url()]);
+        assert_eq!(both.estimate_gas(Address::ZERO, &payload).await, Ok(50_000), "{lie:?}");
+    }
+    // What two of three say is what holds.
+    let noes = [
+        estimates(says(3, "execution reverted")).await,
+        estimates(says(-32000, "execution reverted")).await,
+    ];
+    let against = pool([honest[0].url(), noes[0].url(), noes[1].url()]);
+    let error = against.estimate_gas(Address::ZERO, &payload).await.unwrap_err();
+    assert!(matches!(error, EstimateError::Reverted { .. }), "{error:?}");
+}
+
+/// Words that nobody knows are no verdict where there is another endpoint, whatever that one does.
+#[tokio::test]
+async fn hole_21_strange_words_of_one_endpoint_of_several_refuse_nothing() {
+    let payload = Payload { to: Some(Address::repeat_byte(0x22)), ..Payload::default() };
+    let strange = || estimates(says(-32000, "the oracle is out to lunch"));
+    let (bad, worse) = (strange().await, strange().await);
+    let away = "http://127.0.0.1:1";
+    for urls in [vec![bad.url(), away], vec![bad.url(), worse.url()], vec![bad.url(), away, away]] {
+        let error = pool(urls.clone()).estimate_gas(Address::ZERO, &payload).await.unwrap_err();
+        let EstimateError::Unavailable(why) = error else { panic!("{urls:?}: {error:?}") };
+        assert!(why.to_string().contains("out to lunch"), "{why}");
+    }
+    let alone = pool([bad.url()]).estimate_gas(Address::ZERO, &payload).await.unwrap_err();
+    assert!(matches!(alone, EstimateError::Refused(_)), "its word is all there is: {alone:?}");
+}
+
+/// A node that says after so many questions when to come back, in an hour. Counts what it is asked.
+async fn tires_after(questions: usize) -> (Fake, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let node = Fake::start(move |method, _| {
+        if counted.fetch_add(1, Ordering::SeqCst) < questions {
+            return look(method, 5).ok_or_else(not_found);
+        }
+        let data = json!({ "retry_after": 3600 });
+        Err(json!({ "code": -32005, "message": "slow down", "data": data }))
+    })
+    .await;
+    (node, asked)
+}
+
+/// Whoever says when to come back is asked nothing until then, and the others serve. Where there is
+/// no other one, callers are told at once.
+#[tokio::test]
+async fn hole_25_an_endpoint_that_wants_to_be_left_alone_is_asked_nothing() {
+    let (tired, asked) = tires_after(2).await;
+    let healthy = Fake::start(|method, _| match method {
+        "eth_getTransactionCount" => Ok(json!("0x7")),
+        _ => look(method, 5).ok_or_else(not_found),
+    })
+    .await;
+    let both = pool([tired.url(), healthy.url()]);
+    assert_eq!(both.view().await.unwrap().endpoint(), shown(tired.url()), "one look at it");
+    for _ in 0..20 {
+        let count = both.transaction_count(Address::ZERO, BlockTag::Pending).await.unwrap();
+        assert_eq!(count, 7);
+        assert_eq!(both.view().await.unwrap().endpoint(), shown(healthy.url()));
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 3, "once after it was tired");
+    let status = &both.endpoints()[0];
+    let words = status.why.as_deref().unwrap();
+    assert!(words.contains("left alone until 2") && words.contains("Retry-After"), "{words}");
+    assert!(status.rests.is_some_and(|left| left > Duration::from_secs(3000)), "{status:?}");
+    // It is not sent to either, and does not count as having refused.
+    let answer = both.send_to(0, &[signed(0).raw]).await.unwrap_err();
+    assert!(matches!(answer, NotAsked::NotInUse(_)), "{answer:?}");
+    let (tired, asked) = tires_after(0).await;
+    let alone = pool([tired.url()]);
+    assert!(alone.view().await.is_err());
+    let before = asked.load(Ordering::SeqCst);
+    for _ in 0..20 {
+        let error = alone.view().await.unwrap_err().to_string();
+        assert!(error.contains("left alone until 2"), "{error}");
+        assert!(alone.estimate_gas(Address::ZERO, &Payload::default()).await.is_err());
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), before);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use stile_chain::{ChainPool, PoolOptions};
-use stile_domain::{HeaderWindow, Verdict, Votes};
+use stile_domain::{B256, HeaderWindow, Verdict, Votes};
 use testkit::{Anvil, AnvilOptions, RpcProxy, TcpProxy, eventually};
 
 use crate::support::*;
@@ -245,4 +245,79 @@ async fn hole_23_an_endpoint_on_a_fork_of_its_own_is_not_followed() {
     let error = eventually("nobody to be followed", async || alone.view().await.err()).await;
     let words = format!("as block 5, where {} is known", head.hash);
     assert!(error.to_string().contains(&words), "{error}");
+}
+
+/// What is known, with another newest block than the chain has.
+async fn with_another_tip(
+    pool: &ChainPool,
+    heights: std::ops::RangeInclusive<u64>,
+) -> HeaderWindow {
+    let heights: Vec<u64> = heights.collect();
+    let headers = pool.view().await.unwrap().headers(&heights).await.unwrap();
+    let mut headers: Vec<_> = headers.into_iter().flatten().collect();
+    headers.last_mut().unwrap().hash = B256::repeat_byte(0xad);
+    HeaderWindow::new(8, headers)
+}
+
+/// The endpoint that was followed went away with a newest block that did not last. Nobody is left who
+/// has it: whoever links to what is below goes on, and what replaces known blocks is not for the pool
+/// to believe.
+#[tokio::test]
+async fn hole_23_whoever_has_replaced_the_newest_block_is_asked_meanwhile() {
+    let anvil = anvil().await;
+    anvil.mine(8).await;
+    let proxies = [RpcProxy::start(anvil.url()).await, RpcProxy::start(anvil.url()).await];
+    let urls = [proxies[0].url(), proxies[1].url(), "http://127.0.0.1:1".to_owned()];
+    let pool = impatient(urls);
+    let known = with_another_tip(&pool, 3..=6).await;
+    pool.set_known(known.clone());
+    proxies[0].refuse().await;
+    // Two blocks ahead of what is known, and the only one of three: too few to agree to anything.
+    until_followed(&pool, &shown(&proxies[1].url())).await;
+    assert!(pool.endpoints()[1].usable, "{:?}", pool.endpoints()[1]);
+    // One that has another block wherever one is known does not lead.
+    let strangers = HeaderWindow::new(
+        8,
+        known.from(0).map(|header| stile_domain::Header {
+            hash: B256::with_last_byte(header.height as u8),
+            parent: B256::with_last_byte(header.height as u8 - 1),
+            ..*header
+        }),
+    );
+    assert_eq!(strangers.bottom(), Some(3));
+    pool.set_known(strangers);
+    let error = eventually("nobody to be followed", async || pool.view().await.err()).await;
+    assert!(error.to_string().contains("as block 6, where"), "{error}");
+}
+
+/// A liar that replaced the newest block, and is ahead, leads only while nobody has what is known.
+#[tokio::test]
+async fn hole_23_whoever_has_what_is_known_leads_whoever_is_bolder() {
+    let anvil = anvil().await;
+    anvil.mine(5).await;
+    let start = || RpcProxy::start(anvil.url());
+    let [gone, liar, honest] = [start().await, start().await, start().await];
+    let pool = impatient([gone.url(), liar.url(), honest.url()]);
+    let known = pool.view().await.unwrap().headers(&[3, 4, 5]).await.unwrap();
+    pool.set_known(HeaderWindow::new(8, known.into_iter().flatten()));
+    liar.lie("eth_blockNumber", |_, _| Some(json!("0x8")));
+    liar.lie("eth_getBlockByNumber", |params, _| match params[0].as_str()? {
+        "latest" => Some(block(8)),
+        "0x5" => Some(block(5)),
+        _ => None,
+    });
+    gone.refuse().await;
+    until_followed(&pool, &shown(&honest.url())).await;
+    for _ in 0..5 {
+        assert_eq!(followed(&pool).await, Some(shown(&honest.url())));
+    }
+    honest.refuse().await;
+    until_followed(&pool, &shown(&liar.url())).await;
+    honest.heal().await;
+    until_followed(&pool, &shown(&honest.url())).await;
+    // Ahead by a few blocks of what is known is where a new one usually is.
+    honest.refuse().await;
+    gone.heal().await;
+    anvil.mine(2).await;
+    until_followed(&pool, &shown(&gone.url())).await;
 }

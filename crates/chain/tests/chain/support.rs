@@ -188,6 +188,7 @@ pub(crate) fn block(height: u64) -> Value {
         "hash": format!("0x{:064x}", 0xb10c_0000 + height),
         "parentHash": format!("0x{:064x}", 0xb10c_0000 + height - 1),
         "timestamp": "0x1",
+        "gasLimit": "0x1c9c380",
         "transactions": [],
     })
 }

@@ -168,8 +168,10 @@ fn endpoints(facts: &LaneFacts) -> Vec<Finding> {
         );
         (Severity::Warning, "endpoint-down", words)
     };
-    let remedy =
-        Remedy::new("mend-endpoints", "start the node, or name another one in [[chain]] endpoints");
+    let remedy = Remedy::new(
+        "mend-endpoints",
+        "start the node, have its provider allow more calls, or name another one in [[chain]] endpoints",
+    );
     vec![finding(severity, code, words, Some(remedy))]
 }
 

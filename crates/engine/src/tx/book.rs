@@ -439,7 +439,7 @@ impl Book {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use stile_domain::{Address, AttemptKind, ChainId};
     use uuid::Uuid;
 
@@ -455,7 +455,7 @@ mod tests {
     }
 
     /// Distinct by lane and nonce.
-    fn open(number: u8, nonce: Nonce) -> Open {
+    pub(crate) fn open(number: u8, nonce: Nonce) -> Open {
         let distinct = u64::from(number) << 32 | nonce;
         Open {
             id: TxId(Uuid::from_u128(u128::from(distinct))),

@@ -92,6 +92,7 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
         for endpoint in track.pool.endpoints() {
             let (chain, times) = (track.pool.chain(), endpoint.contradictions);
             metrics::contradicted(chain, &endpoint.shown, times);
+            metrics::left_alone(track.pool.chain(), &endpoint.shown, endpoint.rests);
         }
         match passed {
             Ok(()) => memory.failed = 0,
@@ -111,7 +112,10 @@ async fn load(core: &Core, track: &Track) {
     let limit = window_limit(core);
     match core.store.headers(track.pool.chain()).await {
         Ok(headers) => {
-            let window = HeaderWindow::new(limit, headers);
+            let window = HeaderWindow::new(limit, headers.iter().copied());
+            for tip in verify::left_behind(&headers, &window) {
+                track.leave(tip);
+            }
             track.pool.set_known(window.clone());
             *track.window() = window;
         }
@@ -147,6 +151,7 @@ async fn pass(core: &Arc<Core>, track: &Track, memory: &mut Memory) -> Result<()
     }
     memory.strange =
         outside::look_at(core, track, &view, std::mem::take(&mut memory.strange)).await;
+    verify::left(core, track, &view).await;
     verify::adopted(core, track, &view).await?;
     finality::conclude(core, track, &view, memory).await?;
     tell_withheld(track, memory.withheld.take());
@@ -248,9 +253,7 @@ async fn advance(
     track.set_heads(heads);
     if path.leap {
         look_at_all(track);
-        if let Some(tip) = window.tip() {
-            verify::left_at(core, track, view, tip).await;
-        }
+        window.tip().into_iter().for_each(|tip| track.leave(*tip));
     }
     apply::blocks(core, track, path.above.filter(|_| !replaced.is_empty()), &replaced, found);
     save(core, track, canonical, replaced).await;
@@ -277,21 +280,24 @@ fn look_at_all(track: &Track) {
     }
 }
 
-/// Finished transactions of these lanes that were mined above a height. A pass that cannot read
-/// them fails as one that cannot read the chain does, and is made again.
-async fn done_above(
+/// Finished transactions of these lanes that were mined above a height, and up to another. A pass
+/// that cannot read them fails as one that cannot read the chain does, and is made again.
+async fn done_between(
     core: &Core,
     track: &Track,
     lanes: &[Lane],
-    height: u64,
+    (above, up_to): (u64, u64),
 ) -> Result<Vec<OpenTx>, ChainError> {
     let chain = track.pool.chain();
-    core.store.done_above(chain, lanes, height).await.map_err(|error| {
-        metrics::store_failed("done_above");
+    core.store.done_between(chain, lanes, above, up_to).await.map_err(|error| {
+        metrics::store_failed("done_between");
         let why = format!("finished transactions could not be read: {error}");
         ChainError::Unreachable { chain, said: vec![why] }
     })
 }
+
+/// Above every block.
+const HIGHEST: u64 = i64::MAX.unsigned_abs();
 
 /// How long what is decided may take to be written before a fork is looked at later.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
@@ -309,7 +315,7 @@ async fn reopen(core: &Arc<Core>, track: &Track, ancestor: u64) -> Result<(), Ch
     }
     let lanes: Vec<Lane> = held_lanes(core, track);
     let floor = ancestor.saturating_sub(u64::from(core.settings.tx.reorg_window));
-    let done = done_above(core, track, &lanes, floor).await?;
+    let done = done_between(core, track, &lanes, (floor, HIGHEST)).await?;
     let heads = track.heads().unwrap_or_default();
     let (mut reopened, mut lost) = (Vec::new(), Vec::new());
     for tx in done {
@@ -358,7 +364,7 @@ fn held_lanes(core: &Core, track: &Track) -> Vec<Lane> {
 
 /// Writes down what is canonical. A memory only: if it fails, the next one carries on.
 async fn save(core: &Core, track: &Track, canonical: Vec<Header>, replaced: Vec<Header>) {
-    let keep_from = track.window().bottom().unwrap_or(0);
+    let keep_from = track.kept_from();
     let update = HeaderUpdate { chain: track.pool.chain(), canonical, replaced, keep_from };
     if let Err(error) = core.store.save_headers(&update).await {
         metrics::store_failed("save_headers");

@@ -18,6 +18,7 @@ use tracing::{info, warn};
 
 use crate::core::Core;
 use crate::metrics;
+use crate::tx::abandon::{self, Testimony};
 use crate::tx::bind;
 use crate::tx::book::Open;
 use crate::tx::sign;
@@ -92,6 +93,18 @@ impl Cause {
             (Self::GiveUp, _) => AttemptKind::GiveUp,
             _ => AttemptKind::Bump,
         }
+    }
+}
+
+/// Sees to it that a transaction which is refused for good gets an empty one in its place, if that
+/// is so by what was heard of it. It is asked for once more before that is written.
+pub(crate) fn give_up(core: &Arc<Core>, track: &Arc<Track>, id: TxId, testimony: &Testimony) {
+    let is_final = match track.book().get(id) {
+        Some(open) => abandon::is_final(track, open, testimony),
+        None => false,
+    };
+    if is_final {
+        replace(core, track, id, Cause::GiveUp);
     }
 }
 
@@ -248,8 +261,14 @@ async fn sign(
         None => return,
     };
     core.signing.note(lane.signer, signed.as_ref().err());
+    // Signing may have taken long.
+    let testimony = match (&signed, cause) {
+        (Ok(_), Cause::GiveUp) => abandon::ask(core, track, id).await,
+        _ => None,
+    };
     let mut book = track.book();
     match signed {
+        Ok(_) if cause == Cause::GiveUp && !is_given_up(track, &mut book, id, testimony) => {}
         Ok(attempt) => {
             let change = decided(core, &mut book, id, cause, attempt);
             core.recorder.write(lane, change);
@@ -263,6 +282,20 @@ async fn sign(
             }
         }
     }
+}
+
+/// Whether a transaction is given up still, now that this is about to be written.
+fn is_given_up(
+    track: &Track,
+    book: &mut crate::tx::book::Book,
+    id: TxId,
+    testimony: Option<Testimony>,
+) -> bool {
+    let Some(open) = book.get_mut(id) else { return false };
+    let is_final = testimony.is_some_and(|testimony| abandon::is_final(track, open, &testimony));
+    // It is sent again, and refused or taken.
+    open.replacing &= is_final;
+    is_final
 }
 
 /// What an empty transaction needs, which is not the same on all chains.

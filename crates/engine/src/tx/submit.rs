@@ -29,7 +29,7 @@ use crate::metrics;
 use crate::tx::abandon;
 use crate::tx::book::{Book, Open};
 use crate::tx::delivery::{Delivery, Verdict};
-use crate::tx::replace::{Cause, cost, replace};
+use crate::tx::replace::{Cause, cost, give_up, replace};
 use crate::tx::track::Track;
 
 /// Batches on their way to an endpoint at one time.
@@ -160,8 +160,10 @@ async fn send(core: &Arc<Core>, track: &Arc<Track>, place: usize, batch: Vec<Ite
         queue.done(&lanes);
     }
     for (id, cause) in causes {
-        if cause != Cause::GiveUp || abandon::is_final(core, track, id).await {
+        if cause != Cause::GiveUp {
             replace(core, track, id, cause);
+        } else if let Some(testimony) = abandon::ask(core, track, id).await {
+            give_up(core, track, id, &testimony);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use stile_chain::{ChainPool, Chains};
-use stile_domain::{ChainId, FeeQuote, HeaderWindow, Heads, Lane, TxId, U256, Verdict};
+use stile_domain::{ChainId, FeeQuote, Header, HeaderWindow, Heads, Lane, TxId, U256, Verdict};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::tx::adopt::READERS;
@@ -37,7 +37,7 @@ pub(crate) struct Track {
     funds: Mutex<Funds>,
     estimates: Mutex<Estimates>,
     withheld: Mutex<Option<Withheld>>,
-    leapt: Mutex<Option<Leapt>>,
+    left: Mutex<Vec<Left>>,
     /// Transactions about whose lost finality a person was called.
     pub(crate) alarmed: Mutex<HashSet<TxId>>,
 }
@@ -51,15 +51,20 @@ pub(crate) struct Withheld {
 }
 
 /// The chain was picked up far above where it was left.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Leapt {
-    pub(crate) at: Instant,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
     /// The newest block that was known before.
-    pub(crate) from: u64,
+    pub(crate) tip: Header,
+    /// It is on the chain no more: what was done shortly below it is looked at again, on each lane
+    /// that comes to this node. `false` until that is found out.
+    pub(crate) is_gone: bool,
 }
 
-/// How long lanes that are taken over are looked at from where the chain was left.
-const LEAP_REMEMBERED: Duration = Duration::from_secs(600);
+/// For how many blocks it is remembered where the chain was left.
+const LEFT_REMEMBERED: u64 = 100_000;
+
+/// How many such places are remembered. Each is one row of the store, and one question at the start.
+const LEFT_KEPT: usize = 8;
 
 impl Tracks {
     pub(crate) fn new(chains: &Chains, window: usize) -> Self {
@@ -76,7 +81,7 @@ impl Tracks {
                 funds: Mutex::default(),
                 estimates: Mutex::default(),
                 withheld: Mutex::default(),
-                leapt: Mutex::default(),
+                left: Mutex::default(),
                 alarmed: Mutex::default(),
             };
             (pool.chain(), Arc::new(track))
@@ -149,13 +154,38 @@ impl Track {
         before.map(|(_, verdict)| verdict) != known.as_ref().map(|withheld| withheld.verdict)
     }
 
-    /// Where the chain was left, if it was picked up far above that a short while ago.
-    pub(crate) fn leapt_from(&self) -> Option<u64> {
-        lock(&self.leapt).filter(|leapt| leapt.at.elapsed() < LEAP_REMEMBERED).map(|it| it.from)
+    /// Where the chain was left, and picked up again far above.
+    pub(crate) fn left(&self) -> Vec<Left> {
+        lock(&self.left).clone()
     }
 
-    pub(crate) fn leaps_from(&self, from: u64) {
-        *lock(&self.leapt) = Some(Leapt { at: Instant::now(), from });
+    /// The chain was left at this block.
+    pub(crate) fn leave(&self, tip: Header) {
+        let mut left = lock(&self.left);
+        left.retain(|known| known.tip != tip);
+        left.push(Left { tip, is_gone: false });
+        let surplus = left.len().saturating_sub(LEFT_KEPT);
+        left.drain(..surplus);
+    }
+
+    /// It is known whether the block is gone at which the chain was left. One that is still there
+    /// need not be remembered.
+    pub(crate) fn found_left(&self, tip: Header, is_gone: bool) {
+        let mut left = lock(&self.left);
+        left.retain(|known| is_gone || known.tip != tip);
+        left.iter_mut().filter(|known| known.tip == tip).for_each(|known| known.is_gone = true);
+    }
+
+    /// The lowest height from which headers are kept on record: those of the window, and the blocks at
+    /// which the chain was left, so that another process finds out about them too.
+    pub(crate) fn kept_from(&self) -> u64 {
+        let newest = self.window().tip().map_or(0, |tip| tip.height);
+        let mut left = lock(&self.left);
+        left.retain(|known| known.tip.height.saturating_add(LEFT_REMEMBERED) > newest);
+        let lowest = left.iter().map(|known| known.tip.height).min();
+        drop(left);
+        let bottom = self.window().bottom().unwrap_or(0);
+        lowest.map_or(bottom, |lowest| lowest.min(bottom))
     }
 
     /// What the chain asks for, if it was asked after `since`.

@@ -132,13 +132,14 @@ impl TxStore for Spy {
         Ok(page)
     }
 
-    async fn done_above(
+    async fn done_between(
         &self,
         chain: ChainId,
         lanes: &[Lane],
-        height: u64,
+        above: u64,
+        up_to: u64,
     ) -> Result<Vec<OpenTx>, StoreError> {
-        self.inner.done_above(chain, lanes, height).await
+        self.inner.done_between(chain, lanes, above, up_to).await
     }
 
     async fn events_after(

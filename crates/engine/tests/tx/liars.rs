@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use stile_domain::{Finality, TxId, TxState};
-use stile_engine::{Node, TxRequest};
+use stile_engine::{Node, Settings, TxRequest};
 use stile_store::Tx;
 use testkit::{Anvil, AnvilOptions, RpcProxy, eventually};
 
-use crate::common::{Bench, on, on_both_stores};
+use crate::common::{Bench, lease, on, on_both_stores};
 use crate::lies::{
     MadeUp, Trio, finalize_all, finding, flap, forge_hash, forge_receipts, named, shown, slip_in,
     tell_failures,
@@ -34,6 +34,7 @@ on_both_stores!(
     hole_24_a_lane_that_is_paused_already_is_told_what_was_lost,
     hole_31_what_was_confirmed_in_an_outvoted_block_is_taken_back,
     hole_31_what_was_lost_while_away_is_taken_back,
+    hole_31_whoever_comes_after_the_one_that_picked_the_chain_up_knows_too,
 );
 
 async fn start_trio(bench: &Bench, trio: &Trio) -> Node {
@@ -436,6 +437,38 @@ async fn hole_31_what_was_lost_while_away_is_taken_back(bench: Bench) {
     eventually("it to be confirmed again", async || {
         trio.anvil.mine(1).await;
         (get(&node, tx.id).await.standing.state == TxState::Confirmed).then_some(())
+    })
+    .await;
+    node.shutdown().await;
+}
+
+/// Another process picks the chain up far above while the lane is still that of one that is gone.
+/// Where the chain was left is known to whoever comes next all the same.
+async fn hole_31_whoever_comes_after_the_one_that_picked_the_chain_up_knows_too(bench: Bench) {
+    let trio = Trio::start().await;
+    let urls = trio.urls();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let leased = |name| Settings { lease: lease(600_000), ..settings(&bench, name) };
+    let node = start(&bench, leased("a"), &urls).await;
+    let (tx, _) = on_its_way(&node, &trio.anvil, transfer(0, "lost")).await;
+    trio.anvil.mine(2).await;
+    until(&node, tx.id, TxState::Confirmed).await;
+    // It keeps its lanes.
+    drop(node);
+    trio.anvil.reorg(2, &[]).await;
+    trio.anvil.drop_all_transactions().await;
+    trio.anvil.mine(700).await;
+    let other = start(&bench, leased("b"), &urls).await;
+    let (theirs, _) = on_its_way(&other, &trio.anvil, transfer(1, "theirs")).await;
+    trio.anvil.mine(2).await;
+    until(&other, theirs.id, TxState::Confirmed).await;
+    let before = kinds(&history(&other, tx.id).await).join(" ");
+    assert!(!before.contains("REORGED"), "the lane is not its: {before}");
+    other.shutdown().await;
+    trio.anvil.mine(5).await;
+    let node = start(&bench, leased("a"), &urls).await;
+    eventually("it to be taken back", async || {
+        kinds(&history(&node, tx.id).await).contains(&"REORGED").then_some(())
     })
     .await;
     node.shutdown().await;

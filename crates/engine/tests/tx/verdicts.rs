@@ -17,6 +17,7 @@ use crate::setup::{
 on_both_stores!(
     hole_22_what_was_taken_is_not_given_up_for_words_that_nobody_knows,
     hole_22_nor_by_whoever_takes_over,
+    hole_22_what_is_taken_while_it_is_being_given_up_is_kept,
     hole_25_a_read_only_endpoint_does_not_hide_what_the_other_says,
     hole_25_nothing_is_given_up_where_nobody_takes_transactions,
     hole_25_one_slow_endpoint_does_not_pace_the_others
@@ -100,6 +101,36 @@ async fn hole_22_nor_by_whoever_takes_over(bench: Bench) {
         assert_eq!(kinds_of_attempts(&second, id).await, [AttemptKind::Send]);
     }
     second.shutdown().await;
+}
+
+/// Fails if it is given up by what was known when that was first thought of: an endpoint takes it
+/// while the endpoints are asked whether they know it.
+async fn hole_22_what_is_taken_while_it_is_being_given_up_is_kept(bench: Bench) {
+    let anvil = chain(false).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let refusals = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&refusals);
+    proxy.refuse_sends(move |_| {
+        let refuses = counted.fetch_add(1, Ordering::Relaxed) < 3;
+        refuses.then(|| (-32000, "exceeds block gas limit".to_owned()))
+    });
+    // Nor does it own up to it.
+    proxy.lie("eth_getTransactionByHash", |_, _| Some(serde_json::Value::Null));
+    proxy.hold("eth_getTransactionByHash");
+    let (store, patience) = (bench.database.open(), Duration::from_secs(600));
+    let node = start_with(store, settings(&bench, "a"), &[&proxy.url()], patience).await;
+    let tx = send(&node, transfer(0, "one")).await;
+    until(&node, tx.id, TxState::Submitted).await;
+    assert!(proxy.count("eth_getTransactionByHash") > 0, "it was to be given up");
+    proxy.release();
+    proxy.reset();
+    eventually("many looks", async || (proxy.count("eth_chainId") > 40).then_some(())).await;
+    assert_eq!(kinds_of_attempts(&node, tx.id).await, [AttemptKind::Send]);
+    anvil.set_interval_mining(1).await;
+    let done = until(&node, tx.id, TxState::Confirmed).await;
+    assert_eq!(done.standing.outcome, Some(Outcome::Success));
+    assert_eq!(kinds_of_attempts(&node, tx.id).await, [AttemptKind::Send]);
+    node.shutdown().await;
 }
 
 /// Fails if a transaction above the block gas limit is tried for ever because one endpoint takes

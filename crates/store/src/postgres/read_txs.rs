@@ -198,20 +198,22 @@ pub(super) async fn in_flight_page(
     Ok(cut.page(txs))
 }
 
-pub(super) async fn done_above(
+pub(super) async fn done_between(
     sessions: &Sessions,
     chain: ChainId,
     lanes: &[Lane],
-    height: u64,
+    above: u64,
+    up_to: u64,
 ) -> Result<Vec<OpenTx>, StoreError> {
     let columns = LaneColumns::of(lanes.iter().copied().filter(|lane| lane.chain == chain));
     let found = sessions
         .read(
-            include_str!("sql/done_above.sql"),
+            include_str!("sql/done_between.sql"),
             &[
                 (&chain.get().cast_signed(), Type::INT8),
                 (&columns.signers, Type::BYTEA_ARRAY),
-                (&height.cast_signed(), Type::INT8),
+                (&above.cast_signed(), Type::INT8),
+                (&up_to.cast_signed(), Type::INT8),
             ],
         )
         .await?;

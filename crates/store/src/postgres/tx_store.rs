@@ -137,13 +137,14 @@ impl TxStore for PostgresStore {
         read_txs::in_flight_page(&self.sessions, from, limit).await
     }
 
-    async fn done_above(
+    async fn done_between(
         &self,
         chain: ChainId,
         lanes: &[Lane],
-        height: u64,
+        above: u64,
+        up_to: u64,
     ) -> Result<Vec<OpenTx>, StoreError> {
-        read_txs::done_above(&self.sessions, chain, lanes, height).await
+        read_txs::done_between(&self.sessions, chain, lanes, above, up_to).await
     }
 
     async fn events_after(

@@ -199,17 +199,23 @@ pub(super) fn in_flight_page(
     Ok(cut.page(txs))
 }
 
-pub(super) fn done_above(
+pub(super) fn done_between(
     connection: &Connection,
     lane: Lane,
-    height: u64,
+    above: u64,
+    up_to: u64,
 ) -> Result<Vec<OpenTx>, StoreError> {
     let txs = list(
         connection,
         "SELECT * FROM tx
-         WHERE chain_id = ?1 AND signer = ?2 AND done_block > ?3
+         WHERE chain_id = ?1 AND signer = ?2 AND done_block > ?3 AND done_block <= ?4
          ORDER BY nonce",
-        params![rows::chain(lane), lane.signer.as_slice(), height.cast_signed()],
+        params![
+            rows::chain(lane),
+            lane.signer.as_slice(),
+            above.cast_signed(),
+            up_to.cast_signed()
+        ],
     )?;
     txs.into_iter().map(|tx| open_tx(connection, tx, Raw::OfAll)).collect()
 }

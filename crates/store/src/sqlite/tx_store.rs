@@ -194,18 +194,19 @@ impl TxStore for SqliteStore {
         self.read(move |c| read_txs::in_flight_page(c, &from, limit)).await
     }
 
-    async fn done_above(
+    async fn done_between(
         &self,
         chain: ChainId,
         lanes: &[Lane],
-        height: u64,
+        above: u64,
+        up_to: u64,
     ) -> Result<Vec<OpenTx>, StoreError> {
         let mut lanes: Vec<Lane> =
             lanes.iter().copied().filter(|lane| lane.chain == chain).collect();
         lanes.sort_unstable();
         self.read(move |c| {
             let done: Result<Vec<_>, _> =
-                lanes.iter().map(|lane| read_txs::done_above(c, *lane, height)).collect();
+                lanes.iter().map(|lane| read_txs::done_between(c, *lane, above, up_to)).collect();
             Ok(done?.into_iter().flatten().collect())
         })
         .await

@@ -171,6 +171,9 @@ async fn what_is_done_above_a_height(bench: Bench) {
     assert!(above(&[one], 30).await.is_empty());
     assert_eq!(above(&[two, one], 29).await, [done[0].clone(), done[3].clone()]);
     assert!(above(&[], 0).await.is_empty());
+    let between = store.done_between(one.chain, &[two, one], 10, 20).await.unwrap();
+    let between: Vec<_> = between.into_iter().map(|open| open.tx).collect();
+    assert_eq!(between, [done[2].clone(), done[5].clone()]);
     let found = store.done_above(one.chain, &[two], 29).await.unwrap();
     assert_eq!(found[0].attempts[0].hash, done[3].tx_hash.unwrap());
     let another = ChainId::new(1).unwrap();

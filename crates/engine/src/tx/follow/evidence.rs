@@ -324,7 +324,7 @@ mod tests {
 
     fn block(hash: B256, transactions: Vec<Sighting>) -> Block {
         let header = Header { height: 5, hash, parent: B256::ZERO };
-        Block { header, transactions, timestamp: 0, base_fee: None }
+        Block { header, transactions, timestamp: 0, base_fee: None, gas_limit: None }
     }
 
     fn receipt(status: bool) -> Receipt {

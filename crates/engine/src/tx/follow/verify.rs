@@ -1,16 +1,18 @@
 //! Comparing what was taken over with the chain.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use stile_chain::{ChainError, View};
-use stile_domain::{B256, Decision, Header, Heads, Lane, TakenBack, TxId, taken_back};
-use stile_store::Tx;
+use stile_domain::{
+    B256, Decision, Header, HeaderWindow, Heads, Lane, TakenBack, TxId, taken_back,
+};
+use stile_store::{OpenTx, Tx};
 
 use super::alarm::{self, Lost};
 use super::evidence;
 use super::finality::{self, Evidence};
-use super::{apply, done_above, held_lanes, is_made_anew, take_back};
+use super::{HIGHEST, apply, done_between, held_lanes, is_made_anew, take_back};
 use crate::core::Core;
 use crate::tx::track::Track;
 
@@ -109,18 +111,47 @@ async fn confirmed(
     canonical
 }
 
-/// The chain was picked up far above where it was left. If the block is gone at which it was left,
-/// what stood on it is looked at again.
-pub(super) async fn left_at(core: &Core, track: &Track, view: &View, tip: &Header) {
-    let decided = evidence::canonical(track, &[(tip.height, tip.hash)], view.place()).await.pop();
-    if matches!(decided, Some((Decision::Agreed, _))) {
+/// The chain was picked up far above where it was left, by this process or by one before it. If the
+/// block is gone at which it was left, what stood on it is looked at again: now on the lanes that are
+/// held, and later on those that come.
+pub(super) async fn left(core: &Core, track: &Track, view: &View) {
+    let open: Vec<Header> =
+        track.left().into_iter().filter(|left| !left.is_gone).map(|left| left.tip).collect();
+    if open.is_empty() {
         return;
     }
-    tracing::warn!(chain = %track.pool.chain(), height = tip.height, hash = %tip.hash,
-          "the block at which the chain was left is gone: what stood on it is looked at again");
-    track.leaps_from(tip.height);
-    let lanes = held_lanes(core, track);
-    track.adopted().extend(lanes);
+    let claims: Vec<(u64, B256)> = open.iter().map(|tip| (tip.height, tip.hash)).collect();
+    let decided = evidence::canonical(track, &claims, view.place()).await;
+    for (tip, (decision, _)) in open.into_iter().zip(decided) {
+        match decision {
+            Decision::Agreed => track.found_left(tip, false),
+            Decision::Outvoted(_) => {
+                tracing::warn!(chain = %track.pool.chain(), height = tip.height, hash = %tip.hash,
+                      "the block at which the chain was left is gone: what stood on it is looked at again");
+                track.found_left(tip, true);
+                let lanes = held_lanes(core, track);
+                track.adopted().extend(lanes);
+            }
+            // Asked again in the next pass.
+            Decision::Open(_) => {}
+        }
+    }
+}
+
+/// The newest headers on record that nothing on record goes on from, below what is known: there the
+/// chain was left, and picked up again far above.
+pub(super) fn left_behind(headers: &[Header], window: &HeaderWindow) -> Vec<Header> {
+    let Some(bottom) = window.bottom() else { return Vec::new() };
+    let parents: HashSet<B256> = headers.iter().map(|header| header.parent).collect();
+    let below = headers.iter().filter(|header| header.height < bottom);
+    below.filter(|header| !parents.contains(&header.hash)).copied().collect()
+}
+
+/// The heights between which finished transactions may have been reopened while nobody looked: the
+/// newest, and those below each block that is gone at which the chain was left.
+fn stretches(head: u64, gone: &[u64], window: u64) -> Vec<(u64, u64)> {
+    let below = gone.iter().map(|height| (height.saturating_sub(window), *height));
+    below.chain([(head.saturating_sub(window), HIGHEST)]).collect()
 }
 
 /// What becomes of a finished transaction whose block at this height is gone.
@@ -136,10 +167,15 @@ async fn finished(
     lanes: &[Lane],
 ) -> Result<(), ChainError> {
     let head = view.head().height;
-    let left = track.leapt_from();
-    let tip = left.map_or(head, |left| left.min(head));
-    let floor = tip.saturating_sub(u64::from(core.settings.tx.reorg_window));
-    let done = done_above(core, track, lanes, floor).await?;
+    let left = track.left();
+    let left_at: Vec<u64> =
+        left.iter().filter(|left| left.is_gone).map(|left| left.tip.height).collect();
+    let mut done: BTreeMap<TxId, OpenTx> = BTreeMap::new();
+    for stretch in stretches(head, &left_at, u64::from(core.settings.tx.reorg_window)) {
+        let found = done_between(core, track, lanes, stretch).await?;
+        done.extend(found.into_iter().map(|tx| (tx.tx.id, tx)));
+    }
+    let done: Vec<OpenTx> = done.into_values().collect();
     let heights = done.iter().filter_map(|tx| Some(decided_in(&tx.tx)?.0));
     let canonical = finality::canonical(track, view, heights).await?;
     let claims = done.iter().filter_map(|tx| decided_in(&tx.tx));
@@ -160,7 +196,7 @@ async fn finished(
             Evidence::Replaced => {}
         }
         // How deep it was when the chain was left counts.
-        let latest = left.filter(|left| height <= *left).unwrap_or(head);
+        let latest = left_at.iter().copied().filter(|left| height <= *left).min().unwrap_or(head);
         match fate(core, &tx.tx, height, &Heads { latest, ..heads }) {
             TakenBack::Reopened => gone.push(tx),
             TakenBack::Alarm => lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block }),
@@ -189,4 +225,54 @@ async fn finished(
 pub(super) fn decided_in(tx: &Tx) -> Option<(u64, B256)> {
     let own = tx.receipt.as_ref().map(|receipt| (receipt.block_number, receipt.block_hash));
     own.or(tx.rival.map(|rival| (rival.block_number, rival.block_hash)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(fork: u8, height: u64) -> B256 {
+        let mut bytes = [fork; 32];
+        bytes[31] = height as u8;
+        B256::from(bytes)
+    }
+
+    fn header(fork: u8, height: u64) -> Header {
+        Header { height, hash: hash(fork, height), parent: hash(fork, height - 1) }
+    }
+
+    fn headers(fork: u8, heights: std::ops::RangeInclusive<u64>) -> Vec<Header> {
+        heights.map(|height| header(fork, height)).collect()
+    }
+
+    #[test]
+    fn hole_31_where_the_chain_was_left_is_told_by_the_record() {
+        for (on_record, limit, expected) in [
+            (vec![], 10, vec![]),
+            (headers(1, 5..=9), 10, vec![]),
+            // More than is looked back, and all of one chain.
+            (headers(1, 5..=9), 3, vec![]),
+            // Left at 9, and picked up at 90.
+            ([headers(1, 7..=9), headers(1, 90..=95)].concat(), 10, vec![header(1, 9)]),
+            ([headers(1, 9..=9), headers(1, 90..=90)].concat(), 10, vec![header(1, 9)]),
+            // Twice.
+            (
+                [headers(1, 9..=9), headers(1, 50..=50), headers(1, 90..=95)].concat(),
+                10,
+                vec![header(1, 9), header(1, 50)],
+            ),
+            // Another chain goes on right above.
+            ([headers(1, 7..=9), headers(2, 10..=12)].concat(), 10, vec![header(1, 9)]),
+        ] {
+            let window = HeaderWindow::new(limit, on_record.iter().copied());
+            assert_eq!(left_behind(&on_record, &window), expected, "{on_record:?}");
+        }
+    }
+
+    #[test]
+    fn hole_31_what_was_done_below_a_block_that_is_gone_is_looked_at() {
+        assert_eq!(stretches(1000, &[], 100), [(900, HIGHEST)]);
+        assert_eq!(stretches(1000, &[200], 100), [(100, 200), (900, HIGHEST)]);
+        assert_eq!(stretches(1000, &[50, 200], 100), [(0, 50), (100, 200), (900, HIGHEST)]);
+    }
 }

@@ -1,4 +1,4 @@
--- What is done and was ended by a block above a height, its own or that of the transaction that took
+-- What is done and was ended by a block between two heights, its own or that of the transaction that took
 -- its nonce, with its attempts; forked as in in_flight.sql.
 SELECT t.*, a.kinds, a.hashes, a.raws,
        EXISTS (SELECT FROM header h
@@ -11,5 +11,5 @@ CROSS JOIN LATERAL (
            array_agg(a.raw ORDER BY a.number) AS raws
     FROM attempt a WHERE a.tx_id = t.tx_id
 ) a
-WHERE t.chain_id = $1 AND t.done_block > $3
+WHERE t.chain_id = $1 AND t.done_block > $3 AND t.done_block <= $4
 ORDER BY t.signer, t.nonce
