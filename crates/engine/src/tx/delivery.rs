@@ -26,7 +26,7 @@ pub(crate) enum Voice {
     Awaited,
     /// It is given time, since it said that it is asked too often or has just failed.
     Paused,
-    /// It is set aside, or had no answer for long.
+    /// It had no answer for long, or has not heard of the chain for long.
     Silent,
     /// It takes no transactions.
     ReadOnly,
@@ -81,6 +81,8 @@ impl Delivery {
             SendClass::Transient if self.failures >= SILENT_AFTER => Voice::Silent,
             SendClass::Transient => Voice::Awaited,
             SendClass::ReadOnly => Voice::ReadOnly,
+            // It may judge by a state of long ago.
+            class if said.stands_still && !class.is_taken() => Voice::Silent,
             SendClass::Unrecognised if may_be_taken => Voice::Unsure,
             class => Voice::Said(class),
         };
@@ -421,6 +423,7 @@ mod tests {
             class,
             text: String::new(),
             answer_lost: false,
+            stands_still: false,
         }
     }
 
