@@ -40,6 +40,9 @@ pub struct EndpointSaid {
     /// state of long ago.
     #[serde(skip)]
     pub stands_still: bool,
+    /// It rejects it by a rule of its own, and not by one of the chain: another one may take it.
+    #[serde(skip)]
+    pub own_rule: bool,
 }
 
 /// Why an endpoint was not asked to take transactions.
@@ -164,6 +167,7 @@ impl EndpointSaid {
             text: not_asked.text(),
             answer_lost: false,
             stands_still: false,
+            own_rule: false,
         }
     }
 }
@@ -193,6 +197,7 @@ async fn send(endpoint: &Arc<Endpoint>, raw: &[Bytes], limit: usize) -> Vec<Endp
                 text: "was not asked after it stopped answering".to_owned(),
                 answer_lost: false,
                 stands_still: false,
+                own_rule: false,
             });
             break;
         }
@@ -239,7 +244,14 @@ fn judge(endpoint: &str, answer: Answer, hash: B256) -> EndpointSaid {
     let error = match read_some::<B256>(answer) {
         Ok(told) if told == hash => {
             let (class, text) = (SendClass::Accepted, "accepted".to_owned());
-            return EndpointSaid { endpoint, class, text, answer_lost: false, stands_still: false };
+            return EndpointSaid {
+                endpoint,
+                class,
+                text,
+                answer_lost: false,
+                stands_still: false,
+                own_rule: false,
+            };
         }
         Ok(_) => CallError::Garbled("with the hash of another transaction"),
         Err(error) => error,
@@ -250,6 +262,7 @@ fn judge(endpoint: &str, answer: Answer, hash: B256) -> EndpointSaid {
         text: error.to_string().chars().take(300).collect(),
         answer_lost: may_have_arrived(&error),
         stands_still: false,
+        own_rule: classify::is_own_rule(&error),
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) enum Voice {
     ReadOnly,
     /// It refuses, in words that nobody knows, what may have been taken before. That means nothing.
     Unsure,
+    /// It refuses for good, by a rule of its own: another one may take it.
+    Barred,
     /// Its last answer.
     Said(SendClass),
 }
@@ -84,6 +86,7 @@ impl Delivery {
             // It may judge by a state of long ago.
             class if said.stands_still && !class.is_taken() => Voice::Silent,
             SendClass::Unrecognised if may_be_taken => Voice::Unsure,
+            SendClass::Rejected if said.own_rule => Voice::Barred,
             class => Voice::Said(class),
         };
     }
@@ -119,7 +122,10 @@ impl Delivery {
 }
 
 fn refuses(voice: Voice, rejections: u32) -> bool {
-    let for_good = matches!(voice, Voice::Said(SendClass::Rejected | SendClass::Unrecognised));
+    let for_good = match voice {
+        Voice::Said(class) => obstacle(class) == Some(Obstacle::Rejected),
+        voice => voice == Voice::Barred,
+    };
     for_good && rejections >= REJECTIONS
 }
 
@@ -128,7 +134,7 @@ fn refuses(voice: Voice, rejections: u32) -> bool {
 fn has_a_say(voice: Voice) -> bool {
     match voice {
         Voice::Said(SendClass::NonceTooLow | SendClass::NonceTooHigh) => false,
-        Voice::Said(_) | Voice::Unsure => true,
+        Voice::Said(_) | Voice::Barred | Voice::Unsure => true,
         Voice::Awaited | Voice::Paused | Voice::Silent | Voice::ReadOnly => false,
     }
 }
@@ -263,6 +269,8 @@ pub(crate) enum Verdict {
 pub(crate) fn verdict(voices: &[Voice]) -> Verdict {
     let said = voices.iter().filter_map(|voice| match voice {
         Voice::Said(class) => Some(*class),
+        // What only it refuses says as little of what others do as words that nobody knows.
+        Voice::Barred => Some(SendClass::Unrecognised),
         _ => None,
     });
     let said: Vec<SendClass> = said.collect();
@@ -411,7 +419,7 @@ pub(crate) fn give_up(
 #[cfg(test)]
 mod tests {
     use SendClass::*;
-    use Voice::{Awaited, Paused, Said, Silent, Unsure};
+    use Voice::{Awaited, Barred, Paused, Said, Silent, Unsure};
 
     use super::*;
 
@@ -424,6 +432,7 @@ mod tests {
             text: String::new(),
             answer_lost: false,
             stands_still: false,
+            own_rule: false,
         }
     }
 
@@ -489,6 +498,7 @@ mod tests {
             (Unsure, InsufficientFunds, Verdict::Refused(InsufficientFunds)),
             (Awaited, Rejected, Verdict::Undecided),
             (Said(Accepted), Rejected, Verdict::Taken),
+            (Barred, Rejected, Verdict::Refused(Unrecognised)),
         ] {
             assert_eq!(
                 verdict(&[Said(class), Said(class), third]),
@@ -498,11 +508,53 @@ mod tests {
         }
     }
 
+    /// A node that is set to take no dear transactions, and others that are not.
+    #[test]
+    fn hole_25_a_rule_of_its_own_outvotes_nobody() {
+        let mut delivery = Delivery::default();
+        delivery.hear(&EndpointSaid { own_rule: true, ..said(Rejected) }, true);
+        assert_eq!(delivery.voice(), Barred);
+        for (voices, expected) in [
+            (vec![Barred, Barred, Said(Underpriced)], Verdict::Refused(Underpriced)),
+            (vec![Barred, Barred, Paused], Verdict::Undecided),
+            (vec![Barred, Barred, Said(Accepted)], Verdict::Taken),
+            (vec![Barred], Verdict::Refused(Unrecognised)),
+        ] {
+            assert_eq!(verdict(&voices), expected, "{voices:?}");
+        }
+        let barred = evidence(Barred, 3, false, Some(false));
+        let has = evidence(Said(Known), 0, true, Some(true));
+        let away = evidence(Silent, 0, true, None);
+        for (all, expected) in [
+            (vec![barred, barred, has], Err(Keep::IsKnown)),
+            (vec![barred, barred, away], Err(Keep::MayBeThere)),
+            (vec![barred, barred, Evidence { took: true, ..barred }], Ok(())),
+        ] {
+            assert_eq!(give_up(&all, EverTaken::Yes, 2), expected, "{all:#?}");
+        }
+    }
+
+    /// What one says that has stood still for long is worth nothing, unless it takes the transaction.
+    #[test]
+    fn hole_25_one_that_stands_still_refuses_nothing() {
+        for (class, expected) in [
+            (InsufficientFunds, Silent),
+            (Rejected, Silent),
+            (NonceTooLow, Silent),
+            (ReadOnly, READ_ONLY),
+            (Accepted, Said(Accepted)),
+        ] {
+            let mut delivery = Delivery::default();
+            delivery.hear(&EndpointSaid { stands_still: true, ..said(class) }, false);
+            assert_eq!(delivery.voice(), expected, "{class:?}");
+        }
+    }
+
     /// Fails if one that takes everything keeps what the others refuse for good.
     #[test]
     fn hole_25_rejections_are_counted_although_one_took_it_and_offered_more_or_not() {
         let mut deliveries = Deliveries::default();
-        let mut hear = |deliveries: &mut Deliveries, classes: [SendClass; 3]| {
+        let hear = |deliveries: &mut Deliveries, classes: [SendClass; 3]| {
             for (place, class) in classes.into_iter().enumerate() {
                 deliveries.begin(place);
                 deliveries.at(place).hear(&said(class), true);

@@ -375,7 +375,8 @@ fn held_up(
         track.stop_for_funds(item.lane, cost(&item.raw).unwrap_or_default());
     }
     let words = open.deliveries.words();
-    let why = words.iter().find(|said| said.class == class).map(|said| said.text.clone());
+    let why = words.iter().find(|said| self::obstacle(said.class) == Some(obstacle));
+    let why = why.map(|said| said.text.clone());
     let said = json!(words);
     let change = if told(obstacle, sub_state) {
         // Told once; that it goes on is no news, but what was said and when is kept.
