@@ -352,6 +352,27 @@ const PHRASES: &[(SendClass, &[&str])] = &[
     ),
 ];
 
+/// Of what is rejected, what a node has against it by its own settings: another one may take it.
+const OWN_RULES: [&str; 10] = [
+    "exceeds the configured cap",
+    "fee cap exceeded",
+    "only replay-protected",
+    "oversized data",
+    "tx too large",
+    "not authorized to send",
+    "sender is not on the whitelist",
+    "is not in the allow list",
+    "non-allow listed address",
+    "in black list",
+];
+
+/// Whether an endpoint rejects a transaction by a rule of its own, and not by one of the chain.
+pub(crate) fn is_own_rule(error: &CallError) -> bool {
+    let CallError::Said { message, data, .. } = error else { return false };
+    let text = words(message, data.as_ref());
+    send_class(error) == SendClass::Rejected && OWN_RULES.iter().any(|phrase| text.contains(phrase))
+}
+
 /// Ganache, EthereumJS and Cosmos name both nonces and leave the comparison to the reader. Where
 /// Cosmos names none, it is tried again: blocks tell if the nonce is used up.
 fn compare_nonces(text: &str) -> Option<SendClass> {
@@ -668,6 +689,20 @@ mod tests {
         let silent = refusal(&said(3, "execution reverted"));
         let reason = "execution reverted".to_owned();
         assert_eq!(silent, Some(Refusal::Reverted { reason, data: None }));
+    }
+
+    #[test]
+    fn hole_25_a_rule_of_the_chain_is_told_from_one_of_a_node() {
+        for (message, expected) in [
+            ("tx fee (1.20 ether) exceeds the configured cap (1.00 ether)", true),
+            ("only replay-protected (EIP-155) transactions allowed over RPC", true),
+            ("intrinsic gas too low: gas 20000, minimum needed 21000", false),
+            ("exceeds block gas limit", false),
+            ("insufficient funds for gas * price + value", false),
+            ("the oracle is out to lunch", false),
+        ] {
+            assert_eq!(is_own_rule(&said(-32000, message)), expected, "{message}");
+        }
     }
 
     #[test]

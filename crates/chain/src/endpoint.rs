@@ -52,6 +52,33 @@ const STANDS_STILL: Duration = Duration::from_secs(60);
 /// How often a head may go back within [`SET_ASIDE`]: nodes behind a load balancer are not level.
 const TOLERATED_RETREATS: u32 = 2;
 
+/// How far back, in the time that the chain took to come that far. A few blocks are always tolerated.
+const TOLERATED_RETREAT: Duration = Duration::from_secs(10);
+
+/// How many blocks a head may go back, where the endpoint's has risen by so many in this time.
+fn tolerated_retreat(risen: u64, time: Duration) -> u64 {
+    let within = u128::from(risen) * TOLERATED_RETREAT.as_millis();
+    let blocks = within / time.max(TOLERATED_RETREAT).as_millis();
+    TOLERATED_LAG.max(u64::try_from(blocks).unwrap_or(u64::MAX))
+}
+
+/// Why an endpoint is not used while another one is that is doubted less. The worst is the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doubt {
+    /// Its head goes back and forth.
+    Flaps,
+    /// The others outvoted what it said.
+    Outvoted,
+}
+
+/// What a look showed of an endpoint that answers.
+#[derive(Debug, Clone)]
+pub(crate) struct Sight {
+    /// Why it cannot be used, whatever the others are like.
+    pub(crate) trouble: Option<String>,
+    pub(crate) doubt: Option<Doubt>,
+}
+
 /// The places at an endpoint, for whoever shares them out.
 #[derive(Debug, Clone)]
 pub struct EndpointPlaces {
@@ -106,8 +133,10 @@ struct Standing {
     behind: u32,
     /// It answered the last time it was asked.
     answers: bool,
-    /// Until when it is not used, and why.
-    distrusted: Option<(Instant, String)>,
+    /// When it was first seen, and its head then.
+    began: Option<(Instant, u64)>,
+    /// Until when it is doubted, and why.
+    doubted: Option<(Instant, Doubt, String)>,
     /// How often its head went back, and since when that is counted.
     retreats: Option<(Instant, u32)>,
     /// What it said that the others contradict, and when.
@@ -122,28 +151,40 @@ impl Standing {
         self.contradictions += 1;
     }
 
-    /// Counts how often the head goes back. One that keeps doing so is not used for a while.
-    fn note_head(&mut self, head: u64) {
-        if let Some(before) = self.head.filter(|before| head + TOLERATED_LAG < *before) {
-            let counted = self.retreats.filter(|(since, _)| since.elapsed() < SET_ASIDE);
-            let (since, count) = counted.unwrap_or((Instant::now(), 0));
+    /// Counts how often the head goes back. One that keeps doing so is doubted for a while.
+    fn note_head(&mut self, head: u64, now: Instant) {
+        let (since, first) = *self.began.get_or_insert((now, head));
+        let goes_back = |before: &u64| {
+            let risen = before.saturating_sub(first);
+            head.saturating_add(tolerated_retreat(risen, now.duration_since(since))) < *before
+        };
+        if let Some(before) = self.head.filter(goes_back) {
+            let counted = self.retreats.filter(|(since, _)| now.duration_since(*since) < SET_ASIDE);
+            let (since, count) = counted.unwrap_or((now, 0));
             self.retreats = Some((since, count + 1));
             if count + 1 > TOLERATED_RETREATS {
                 let words = format!("its head goes back and forth: {head} after {before}");
                 self.note_contradiction(&words);
-                self.distrusted = Some((Instant::now() + SET_ASIDE, words));
+                if self.doubt(now) != Some(Doubt::Outvoted) {
+                    self.doubted = Some((now + SET_ASIDE, Doubt::Flaps, words));
+                }
             }
         }
         if self.head.is_none_or(|before| head > before) {
-            self.rose = Some(Instant::now());
+            self.rose = Some(now);
         }
         self.head = Some(head);
     }
 
-    /// Why it is not used for a while.
-    fn distrust(&self) -> Option<String> {
-        let (until, why) = self.distrusted.as_ref()?;
-        (*until > Instant::now()).then(|| why.clone())
+    /// Why it is doubted.
+    fn doubt(&self, now: Instant) -> Option<Doubt> {
+        let (until, doubt, _) = self.doubted.as_ref()?;
+        (*until > now).then_some(*doubt)
+    }
+
+    /// Whether its head has risen lately.
+    fn rises(&self) -> bool {
+        self.rose.is_some_and(|rose| rose.elapsed() < STANDS_STILL)
     }
 }
 
@@ -206,8 +247,7 @@ impl Endpoint {
     /// Its head, and whether that has risen lately.
     pub(crate) fn progress(&self) -> Option<(u64, bool)> {
         let standing = self.standing();
-        let rises = standing.rose.is_some_and(|rose| rose.elapsed() < STANDS_STILL);
-        Some((standing.head?, rises))
+        Some((standing.head?, standing.rises()))
     }
 
     /// Whether it answered the last time it was asked.
@@ -215,26 +255,40 @@ impl Endpoint {
         self.standing().answers
     }
 
-    /// It answered, and properly. How its head stands to the others' is for the pool to say.
-    pub(crate) fn seen_well(&self, head: u64, judged: Judgement, tolerated: u32, is_alone: bool) {
-        let mut standing = self.standing();
+    /// Whether it is set aside, and its head has not risen lately either.
+    pub(crate) fn stands_still(&self) -> bool {
+        let standing = self.standing();
+        !standing.usable && !standing.rises()
+    }
+
+    /// It answered, and properly. How its head stands to the others' is for the pool to say, and
+    /// whether it is used, once all were seen.
+    pub(crate) fn seen_well(&self, head: u64, judged: Judgement, tolerated: u32) -> Sight {
+        let (mut standing, now) = (self.standing(), Instant::now());
         standing.answers = true;
-        standing.note_head(head);
+        standing.note_head(head, now);
         let is_behind = judged == Judgement::Behind;
         standing.behind = if is_behind { standing.behind.saturating_add(1) } else { 0 };
         // An endpoint that was set aside comes back only when it has caught up.
         let lags = is_behind && (standing.behind > tolerated || !standing.usable);
-        let was = (standing.usable, standing.why.take());
-        standing.why = match judged {
+        let trouble = match judged {
             Judgement::Leaps => {
                 let words = format!("claims block {head}, which no other endpoint has");
                 standing.note_contradiction(&words);
                 Some(words)
             }
             _ if lags => Some("lags behind the other endpoints".to_owned()),
-            _ if is_alone => None,
-            _ => standing.distrust(),
+            _ => None,
         };
+        Sight { trouble, doubt: standing.doubt(now) }
+    }
+
+    /// Whether it is used, by what was seen of it. `least`: the least that one is doubted that can be.
+    pub(crate) fn settle(&self, sight: Sight, least: Option<Doubt>) {
+        let mut standing = self.standing();
+        let was = (standing.usable, standing.why.take());
+        let words = standing.doubted.as_ref().map(|(.., words)| words.clone());
+        standing.why = sight.trouble.or(words.filter(|_| sight.doubt > least));
         standing.usable = standing.why.is_none();
         self.report(was, &standing);
     }
@@ -264,7 +318,8 @@ impl Endpoint {
         let mut standing = self.standing();
         standing.note_contradiction(words);
         if set_aside {
-            standing.distrusted = Some((Instant::now() + SET_ASIDE, words.to_owned()));
+            let until = Instant::now() + SET_ASIDE;
+            standing.doubted = Some((until, Doubt::Outvoted, words.to_owned()));
         }
     }
 
@@ -410,5 +465,44 @@ pub(crate) fn read_height(answer: Answer) -> Result<u64, String> {
     match read_some::<U64>(answer).map_err(|error| error.to_string())?.to::<u64>() {
         head if head > i64::MAX as u64 => Err(format!("claims {head} blocks, which no chain has")),
         head => Ok(head),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hole_24_retreats_are_counted_in_time_and_a_few_blocks_are_always_tolerated() {
+        for (risen, seconds, blocks) in [
+            (0, 0, 2),
+            (0, 600, 2),
+            // Four blocks a second, just seen and for long.
+            (8, 2, 8),
+            (2400, 600, 40),
+            // One in two seconds, and one in twelve.
+            (300, 600, 5),
+            (50, 600, 2),
+        ] {
+            let found = tolerated_retreat(risen, Duration::from_secs(seconds));
+            assert_eq!(found, blocks, "{risen} blocks in {seconds} s");
+        }
+    }
+
+    /// A load balancer whose nodes are three blocks apart, on a fast chain and on a slow one.
+    #[test]
+    fn hole_24_a_fast_chain_behind_a_load_balancer_is_not_doubted() {
+        for (block, doubt) in [(250, None), (12_000, Some(Doubt::Flaps))] {
+            let (mut standing, start) = (Standing::default(), Instant::now());
+            let mut now = start;
+            for height in 100..300 {
+                standing.note_head(height, now);
+                if height > 110 {
+                    standing.note_head(height - 3, now);
+                }
+                now += Duration::from_millis(block);
+            }
+            assert_eq!(standing.doubt(now), doubt, "{block} ms");
+        }
     }
 }

@@ -12,13 +12,13 @@ use crate::{ChainError, ChainPool};
 
 impl ChainPool {
     /// Which transactions each endpoint knows, in its pool or on its chain, in the order of the
-    /// configuration. `None` for an endpoint that is not in use or did not say.
+    /// configuration. `None` for an endpoint that does not answer or did not say.
     pub async fn known_by_each(&self, hashes: &[B256]) -> Vec<Option<Vec<bool>>> {
         let limit = self.batch_limit();
         // Endpoints that were set aside come back into use by being looked at, if that is due.
-        let looked = self.usable().await;
+        let _ = self.usable().await;
         let asked = self.endpoints.iter().map(async |endpoint| {
-            if looked.is_err() || !endpoint.is_usable() {
+            if !endpoint.answers() {
                 return None;
             }
             match ask_each(endpoint, limit, hashes, known_call, read_known).await {

@@ -160,15 +160,21 @@ impl ChainPool {
         let heads: Vec<Option<u64>> = found.iter().map(head).collect();
         let known = self.known_headers().tip().map(|tip| tip.height);
         let judged = judge(self.quorum, known, &heads);
-        let is_alone = heads.iter().flatten().count() < 2;
+        let mut seen = Vec::with_capacity(self.endpoints.len());
         for ((endpoint, found), judged) in self.endpoints.iter().zip(found).zip(judged) {
             match (found, judged) {
                 (Some(Ok(look)), Some(judged)) => {
-                    endpoint.seen_well(look.head, judged, TOLERATED_LOOKS, is_alone);
+                    seen.push((endpoint, endpoint.seen_well(look.head, judged, TOLERATED_LOOKS)));
                 }
                 (Some(Err(why)), _) => endpoint.set_aside(why.clone()),
                 _ => {}
             }
+        }
+        // Where all are doubted, those are used that are doubted least.
+        let fit = seen.iter().filter(|(_, sight)| sight.trouble.is_none());
+        let least = fit.map(|(_, sight)| sight.doubt).min().flatten();
+        for (endpoint, sight) in seen {
+            endpoint.settle(sight, least);
         }
     }
 

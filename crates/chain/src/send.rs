@@ -36,12 +36,19 @@ pub struct EndpointSaid {
     /// No answer came, and the endpoint may have the transaction all the same.
     #[serde(skip)]
     pub answer_lost: bool,
+    /// It is set aside, and its head has not risen for a minute: what it refuses it may judge by a
+    /// state of long ago.
+    #[serde(skip)]
+    pub stands_still: bool,
+    /// It rejects it by a rule of its own, and not by one of the chain: another one may take it.
+    #[serde(skip)]
+    pub own_rule: bool,
 }
 
 /// Why an endpoint was not asked to take transactions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAsked {
-    /// It is set aside, for this reason.
+    /// It does not answer, for this reason.
     NotInUse(String),
     /// It takes none, in its own words.
     ReadOnly(String),
@@ -93,12 +100,20 @@ impl ChainPool {
         let Some(endpoint) = self.endpoints.get(place) else {
             return Err(NotAsked::NotInUse("is not configured".to_owned()));
         };
-        if self.usable().await.is_err() || !endpoint.is_usable() {
+        // One that answers is asked although it is set aside: whoever made it look late, or doubtful,
+        // is not the only one to say what becomes of a transaction.
+        let _ = self.usable().await;
+        if !endpoint.answers() {
             let why = endpoint.status().why.unwrap_or_else(|| "is not in use".to_owned());
             return Err(NotAsked::NotInUse(why));
         }
         match endpoint.turn(self.is_read_only()) {
-            Turn::Ask => Ok(send(endpoint, raw, self.batch_limit()).await),
+            Turn::Ask => {
+                let mut said = send(endpoint, raw, self.batch_limit()).await;
+                let stands_still = endpoint.stands_still();
+                said.iter_mut().for_each(|said| said.stands_still = stands_still);
+                Ok(said)
+            }
             Turn::ReadOnly(why) => Err(NotAsked::ReadOnly(why)),
             Turn::Wait { left, .. } => Err(NotAsked::Paused(left)),
         }
@@ -109,10 +124,10 @@ impl ChainPool {
         self.endpoints.get(place).is_some_and(|endpoint| endpoint.read_only().is_some())
     }
 
-    /// Whether every endpoint in use is known to take no transactions.
+    /// Whether every endpoint that answers is known to take no transactions.
     pub fn is_read_only(&self) -> bool {
-        let mut in_use = self.endpoints.iter().filter(|endpoint| endpoint.is_usable());
-        in_use.all(|endpoint| endpoint.read_only().is_some())
+        let mut answering = self.endpoints.iter().filter(|endpoint| endpoint.answers());
+        answering.all(|endpoint| endpoint.read_only().is_some())
     }
 
     /// Sends signed transactions to every endpoint that may be asked, and waits for all of them. As
@@ -151,6 +166,8 @@ impl EndpointSaid {
             class: not_asked.class(),
             text: not_asked.text(),
             answer_lost: false,
+            stands_still: false,
+            own_rule: false,
         }
     }
 }
@@ -172,14 +189,15 @@ async fn send(endpoint: &Arc<Endpoint>, raw: &[Bytes], limit: usize) -> Vec<Endp
         }
         // Whoever has fallen silent, takes none or wants a rest gets no later nonces after missing
         // earlier ones.
-        if !endpoint.is_usable()
-            || said.last().is_some_and(|last| last.class == SendClass::ReadOnly)
+        if !endpoint.answers() || said.last().is_some_and(|last| last.class == SendClass::ReadOnly)
         {
             said.resize_with(raw.len(), || EndpointSaid {
                 endpoint: endpoint.shown().to_owned(),
                 class: SendClass::Transient,
                 text: "was not asked after it stopped answering".to_owned(),
                 answer_lost: false,
+                stands_still: false,
+                own_rule: false,
             });
             break;
         }
@@ -226,7 +244,14 @@ fn judge(endpoint: &str, answer: Answer, hash: B256) -> EndpointSaid {
     let error = match read_some::<B256>(answer) {
         Ok(told) if told == hash => {
             let (class, text) = (SendClass::Accepted, "accepted".to_owned());
-            return EndpointSaid { endpoint, class, text, answer_lost: false };
+            return EndpointSaid {
+                endpoint,
+                class,
+                text,
+                answer_lost: false,
+                stands_still: false,
+                own_rule: false,
+            };
         }
         Ok(_) => CallError::Garbled("with the hash of another transaction"),
         Err(error) => error,
@@ -236,6 +261,8 @@ fn judge(endpoint: &str, answer: Answer, hash: B256) -> EndpointSaid {
         class: classify::send_class(&error),
         text: error.to_string().chars().take(300).collect(),
         answer_lost: may_have_arrived(&error),
+        stands_still: false,
+        own_rule: classify::is_own_rule(&error),
     }
 }
 

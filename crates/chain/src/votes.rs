@@ -103,13 +103,13 @@ impl ChainPool {
         if !tags {
             return heads;
         }
-        // Of two, the one that stands still does not hold up the other.
-        let counts = |endpoint: &&Arc<Endpoint>| match self.quorum.configured() {
-            2 => endpoint.is_usable(),
-            _ => endpoint.answers(),
-        };
-        let asked = self.endpoints.iter().filter(counts).map(|endpoint| endpoint.tagged());
-        let said = join_all(asked).await;
+        // Everybody who answers counts, late or not: it may be another's lie that makes it late. Where
+        // one is a quorum, those that stand still do not hold up another one that goes on.
+        let rises = |endpoint: &Endpoint| endpoint.progress().is_some_and(|(_, rises)| rises);
+        let answering = || self.endpoints.iter().filter(|endpoint| endpoint.answers());
+        let goes_on = self.quorum.required() == 1 && answering().any(|endpoint| rises(endpoint));
+        let counted = answering().filter(|endpoint| rises(endpoint) || !goes_on);
+        let said = join_all(counted.map(|endpoint| endpoint.tagged())).await;
         let fits = |header: &&Header| {
             header.height <= latest
                 && known.hash_at(header.height).is_none_or(|hash| hash == header.hash)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use stile_chain::{ChainPool, PoolOptions};
+use stile_chain::{ChainPool, PoolOptions, SendClass};
 use stile_domain::{B256, HeaderWindow, Verdict, Votes};
 use testkit::{Anvil, AnvilOptions, RpcProxy, TcpProxy, eventually};
 
@@ -220,6 +220,71 @@ async fn hole_24_a_head_that_goes_back_and_forth_is_set_aside() {
     })
     .await;
     assert!(pool.endpoints()[0].usable);
+}
+
+/// Fails if nothing can be asked any more where every endpoint is a load balancer.
+#[tokio::test]
+async fn hole_24_where_all_heads_go_back_and_forth_one_is_followed_all_the_same() {
+    let anvil = anvil().await;
+    anvil.mine(20).await;
+    let older = anvil.block(12).await.unwrap();
+    let balancers = [RpcProxy::start(anvil.url()).await, RpcProxy::start(anvil.url()).await];
+    for balancer in &balancers {
+        let turn = Arc::new(AtomicU64::new(0));
+        let is_back = move || !turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+        let (first, second, older) = (is_back.clone(), is_back, older.clone());
+        balancer.lie("eth_blockNumber", move |_, _| first().then(|| json!("0xc")));
+        balancer.lie("eth_getBlockByNumber", move |params, _| {
+            (params[0] == "latest" && second()).then(|| older.clone())
+        });
+    }
+    let pool = pool(balancers.each_ref().map(RpcProxy::url));
+    let is_named = || {
+        let all = pool.endpoints();
+        all.iter().all(|status| status.contradiction.is_some())
+    };
+    eventually("both heads to have gone back many times", async || {
+        pool.view().await.unwrap();
+        is_named().then_some(())
+    })
+    .await;
+    for _ in 0..5 {
+        pool.view().await.unwrap();
+        let usable = pool.endpoints().iter().filter(|status| status.usable).count();
+        assert!(usable > 0, "{:?}", pool.endpoints());
+    }
+}
+
+/// A node at this height, which calls this block finalized and takes every transaction.
+async fn node_at(height: u64, finalized: u64) -> Fake {
+    Fake::start(move |method, params| match (method, params[0].as_str()) {
+        ("eth_getBlockByNumber", Some("safe" | "finalized")) => Ok(block(finalized)),
+        ("eth_getTransactionByHash", _) => Ok(json!(null)),
+        ("eth_sendRawTransaction", Some(raw)) => {
+            let raw: stile_domain::Bytes = raw.parse().unwrap();
+            Ok(json!(alloy::primitives::keccak256(&raw)))
+        }
+        _ => look(method, height).ok_or_else(not_found),
+    })
+    .await
+}
+
+/// Of two, one that shows a few blocks more makes the other one late, and nothing else.
+#[tokio::test]
+async fn hole_23_of_two_being_ahead_silences_nobody() {
+    let (honest, liar) = (node_at(10, 4).await, node_at(13, 10).await);
+    let pool = pool([honest.url(), liar.url()]);
+    until_usable(&pool, 0, false).await;
+    assert_eq!(followed(&pool).await, Some(shown(liar.url())));
+    // What it calls finalized counts.
+    let heads = pool.heads(13, &HeaderWindow::default(), true).await;
+    assert_eq!((heads.safe, heads.finalized), (Some(4), Some(4)));
+    // It is sent to, and asked what it knows.
+    let tx = signed(0);
+    let said = pool.send_to(0, std::slice::from_ref(&tx.raw)).await.unwrap().remove(0);
+    assert_eq!((said.class, said.stands_still), (SendClass::Accepted, false), "{said:?}");
+    assert_eq!(pool.known_by_each(&[tx.hash]).await, [Some(vec![false]), Some(vec![false])]);
+    assert!(!pool.endpoints()[0].usable, "{:?}", pool.endpoints());
 }
 
 /// Whoever is to be followed next must have what is known, or a quorum must agree to what it has.

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use stile_chain::{EndpointSaid, NotAsked, SendClass};
+use stile_domain::Obstacle;
 
 /// The pause before an endpoint is asked again that had no answer; twice as long each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -25,12 +26,14 @@ pub(crate) enum Voice {
     Awaited,
     /// It is given time, since it said that it is asked too often or has just failed.
     Paused,
-    /// It is set aside, or had no answer for long.
+    /// It had no answer for long, or has not heard of the chain for long.
     Silent,
     /// It takes no transactions.
     ReadOnly,
     /// It refuses, in words that nobody knows, what may have been taken before. That means nothing.
     Unsure,
+    /// It refuses for good, by a rule of its own: another one may take it.
+    Barred,
     /// Its last answer.
     Said(SendClass),
 }
@@ -80,7 +83,10 @@ impl Delivery {
             SendClass::Transient if self.failures >= SILENT_AFTER => Voice::Silent,
             SendClass::Transient => Voice::Awaited,
             SendClass::ReadOnly => Voice::ReadOnly,
+            // It may judge by a state of long ago.
+            class if said.stands_still && !class.is_taken() => Voice::Silent,
             SendClass::Unrecognised if may_be_taken => Voice::Unsure,
+            SendClass::Rejected if said.own_rule => Voice::Barred,
             class => Voice::Said(class),
         };
     }
@@ -107,6 +113,29 @@ impl Delivery {
 
     pub(crate) fn rejections(&self) -> u32 {
         self.rejections
+    }
+
+    /// Whether it has refused for good often enough to be believed.
+    fn refuses(&self) -> bool {
+        refuses(self.voice, self.rejections)
+    }
+}
+
+fn refuses(voice: Voice, rejections: u32) -> bool {
+    let for_good = match voice {
+        Voice::Said(class) => obstacle(class) == Some(Obstacle::Rejected),
+        voice => voice == Voice::Barred,
+    };
+    for_good && rejections >= REJECTIONS
+}
+
+/// Whether an endpoint's answer says whether the transaction is taken. One about other nonces does
+/// not: receipts tell whether a nonce is used, and time whether one is missing.
+fn has_a_say(voice: Voice) -> bool {
+    match voice {
+        Voice::Said(SendClass::NonceTooLow | SendClass::NonceTooHigh) => false,
+        Voice::Said(_) | Voice::Barred | Voice::Unsure => true,
+        Voice::Awaited | Voice::Paused | Voice::Silent | Voice::ReadOnly => false,
     }
 }
 
@@ -141,11 +170,18 @@ impl Deliveries {
 
     /// There is a new attempt, to which nobody has said anything.
     pub(crate) fn renew(&mut self) {
+        self.0.iter_mut().for_each(|delivery| delivery.rejections = 0);
+        self.offer_more();
+    }
+
+    /// The same, where it only offers more than the one before it: whoever refuses for good what it
+    /// does has refused that.
+    pub(crate) fn offer_more(&mut self) {
         for delivery in &mut self.0 {
             delivery.again = None;
             delivery.voice = Voice::Awaited;
             delivery.words = None;
-            (delivery.refusals, delivery.rejections) = (0, 0);
+            delivery.refusals = 0;
         }
     }
 
@@ -193,10 +229,20 @@ impl Deliveries {
             .unwrap_or(0)
     }
 
-    /// Whether all who refuse it have done so for good often enough to be believed.
+    /// Whether the larger part of those who have a say refuse it for good, often enough to be
+    /// believed.
     pub(crate) fn is_rejected(&self) -> bool {
-        let mut refuse = self.0.iter().filter(|one| matches!(one.voice, Voice::Said(_))).peekable();
-        refuse.peek().is_some() && refuse.all(|one| one.rejections >= REJECTIONS)
+        let has_a_say = self.0.iter().filter(|one| has_a_say(one.voice)).count();
+        let refuse = self.0.iter().filter(|one| one.refuses()).count();
+        refuse * 2 > has_a_say
+    }
+
+    /// Whether the larger part of all endpoints refuse it for good in words that everybody knows,
+    /// often enough to be believed, whatever the others say.
+    pub(crate) fn is_outvoted(&self) -> bool {
+        let refuse =
+            |one: &&Delivery| one.refuses() && one.voice == Voice::Said(SendClass::Rejected);
+        self.0.iter().filter(refuse).count() * 2 > self.0.len()
     }
 }
 
@@ -211,35 +257,75 @@ pub(crate) enum Verdict {
     Taken,
     /// One of them may yet take it.
     Undecided,
-    /// All who have a say refuse; this is the answer that says most.
+    /// Those who have a say refuse; this is what the larger part of them mean.
     Refused(SendClass),
     /// Nobody has a say.
     Nobody,
 }
 
-/// What endpoints say to one transaction, taken together. Those that take no transactions and those
-/// that are silent have no say, so that one of them never hides what the others mean.
+/// What endpoints say to one transaction, taken together. Those that take no transactions, those that
+/// are silent and those that speak of other nonces have no say, so that none of them hides what the
+/// others mean. One against several hides nothing either: what the larger part mean counts.
 pub(crate) fn verdict(voices: &[Voice]) -> Verdict {
     let said = voices.iter().filter_map(|voice| match voice {
         Voice::Said(class) => Some(*class),
+        // What only it refuses says as little of what others do as words that nobody knows.
+        Voice::Barred => Some(SendClass::Unrecognised),
         _ => None,
     });
     let said: Vec<SendClass> = said.collect();
+    let (unsure, paused) = (voices.contains(&Voice::Unsure), voices.contains(&Voice::Paused));
     if said.iter().any(|class| class.is_taken()) {
         return Verdict::Taken;
     }
-    if voices.iter().any(|voice| matches!(voice, Voice::Awaited | Voice::Unsure)) {
+    if voices.contains(&Voice::Awaited) {
         return Verdict::Undecided;
     }
-    if said.is_empty() {
-        return if voices.contains(&Voice::Paused) { Verdict::Undecided } else { Verdict::Nobody };
-    }
-    let class = SendClass::of_all(said);
-    let for_good = matches!(class, SendClass::Rejected | SendClass::Unrecognised);
+    let part = larger_part(&said);
+    let (size, have_a_say) = (part.len(), voices.iter().filter(|one| has_a_say(**one)).count());
+    let class = match (part.is_empty(), said.is_empty()) {
+        (false, _) => SendClass::of_all(part),
+        (true, _) if unsure => return Verdict::Undecided,
+        (true, false) => SendClass::of_all(said),
+        (true, true) if paused => return Verdict::Undecided,
+        (true, true) => return Verdict::Nobody,
+    };
+    // Whoever is paused answers before long, and may take it, as somebody may have who is not sure.
+    let may_be_taken = match class {
+        SendClass::Rejected if size * 2 > voices.len() => false,
+        SendClass::Rejected | SendClass::Unrecognised if paused => true,
+        _ => unsure && size * 2 <= have_a_say,
+    };
+    if may_be_taken { Verdict::Undecided } else { Verdict::Refused(class) }
+}
+
+/// What most of those mean who refuse; of equal parts the one that can be mended soonest. Words that
+/// nobody knows count where nobody says anything else.
+fn larger_part(said: &[SendClass]) -> Vec<SendClass> {
+    let is_known =
+        |class: &SendClass| !matches!(class, SendClass::Unrecognised | SendClass::Rejected);
+    let knows_better = said.iter().any(is_known);
+    let parts = [Obstacle::Underpriced, Obstacle::InsufficientFunds, Obstacle::Rejected];
+    let parts = parts.map(|means| {
+        let part = said.iter().copied().filter(|class| obstacle(*class) == Some(means));
+        part.filter(|class| !knows_better || *class != SendClass::Unrecognised).collect::<Vec<_>>()
+    });
+    // The last of the largest is taken.
+    parts.into_iter().rev().max_by_key(Vec::len).unwrap_or_default()
+}
+
+/// What a refusal keeps a transaction from.
+pub(crate) fn obstacle(class: SendClass) -> Option<Obstacle> {
     match class {
-        // Whoever is paused answers before long, and may take it.
-        _ if for_good && voices.contains(&Voice::Paused) => Verdict::Undecided,
-        class => Verdict::Refused(class),
+        SendClass::Underpriced | SendClass::ReplacementUnderpriced => Some(Obstacle::Underpriced),
+        SendClass::InsufficientFunds => Some(Obstacle::InsufficientFunds),
+        SendClass::Rejected | SendClass::Unrecognised => Some(Obstacle::Rejected),
+        SendClass::Accepted
+        | SendClass::Known
+        | SendClass::NonceTooLow
+        | SendClass::NonceTooHigh
+        | SendClass::ReadOnly
+        | SendClass::Transient => None,
     }
 }
 
@@ -287,18 +373,26 @@ pub(crate) enum Keep {
 /// not on record who took them, all who have a say must say so. In any case as many endpoints refuse
 /// as have to agree on the chain, those aside that take no transactions at all: the others being away
 /// makes nobody's word the last.
+///
+/// Whoever says otherwise, or says that it has them, is outvoted by the larger part of all endpoints,
+/// a quorum at least: each of them refuses often enough in words that are known to be final, and says
+/// that it does not know them.
 pub(crate) fn give_up(
     evidence: &[Evidence],
     ever_taken: EverTaken,
     required: usize,
 ) -> Result<(), Keep> {
+    let refuses = |one: &Evidence| refuses(one.voice, one.rejections);
+    let gone = |one: &Evidence| one.knows == Some(false);
+    let is_final =
+        |one: &Evidence| refuses(one) && one.voice == Voice::Said(SendClass::Rejected) && gone(one);
+    let against = evidence.iter().filter(|one| is_final(one)).count();
+    if against * 2 > evidence.len() && against >= required {
+        return Ok(());
+    }
     if evidence.iter().any(|one| one.knows == Some(true)) {
         return Err(Keep::IsKnown);
     }
-    let refuses = |one: &Evidence| match one.voice {
-        Voice::Said(SendClass::Rejected | SendClass::Unrecognised) => one.rejections >= REJECTIONS,
-        _ => false,
-    };
     let has_no_say = |one: &Evidence| matches!(one.voice, Voice::ReadOnly | Voice::Silent);
     let takers = evidence.iter().filter(|one| one.voice != Voice::ReadOnly).count();
     let enough = evidence.iter().filter(|one| refuses(one)).count() >= required.min(takers).max(1);
@@ -314,7 +408,6 @@ pub(crate) fn give_up(
     if evidence.iter().any(|one| one.voice == Voice::Said(SendClass::Unrecognised)) {
         return Err(Keep::UnknownWords);
     }
-    let gone = |one: &Evidence| one.knows == Some(false);
     let is_gone = if evidence.iter().any(|one| one.took) {
         evidence.iter().any(|one| one.took && gone(one))
     } else {
@@ -326,7 +419,7 @@ pub(crate) fn give_up(
 #[cfg(test)]
 mod tests {
     use SendClass::*;
-    use Voice::{Awaited, Paused, Said, Silent, Unsure};
+    use Voice::{Awaited, Barred, Paused, Said, Silent, Unsure};
 
     use super::*;
 
@@ -338,6 +431,8 @@ mod tests {
             class,
             text: String::new(),
             answer_lost: false,
+            stands_still: false,
+            own_rule: false,
         }
     }
 
@@ -358,14 +453,126 @@ mod tests {
             (vec![Said(Unrecognised), Paused], Verdict::Undecided),
             (vec![Said(Underpriced), Paused], Verdict::Refused(Underpriced)),
             (vec![Paused, READ_ONLY], Verdict::Undecided),
-            // The answer that says most.
+            // What can be mended soonest, where none outvotes the other.
             (vec![Said(Rejected), Said(Underpriced)], Verdict::Refused(Underpriced)),
-            (vec![Said(Rejected), Said(NonceTooHigh)], Verdict::Refused(NonceTooHigh)),
+            (vec![Said(InsufficientFunds), Said(Underpriced)], Verdict::Refused(Underpriced)),
+            (vec![Said(Rejected), Said(InsufficientFunds)], Verdict::Refused(InsufficientFunds)),
             (vec![Said(Rejected), Said(Unrecognised)], Verdict::Refused(Unrecognised)),
             (vec![Said(Rejected), Unsure], Verdict::Undecided),
+            (vec![Said(Underpriced), Unsure], Verdict::Undecided),
         ] {
             assert_eq!(verdict(&voices), expected, "{voices:?}");
         }
+    }
+
+    #[test]
+    fn hole_25_the_larger_part_is_heard_whatever_one_says() {
+        for (voices, expected) in [
+            // Words about other nonces are no word about this transaction.
+            (vec![Underpriced, Underpriced, NonceTooLow], Underpriced),
+            (vec![NonceTooLow, Rejected, Rejected], Rejected),
+            (vec![Rejected, NonceTooHigh, Rejected], Rejected),
+            (vec![NonceTooLow, Underpriced], Underpriced),
+            (vec![NonceTooLow, NonceTooHigh], NonceTooLow),
+            // One against two.
+            (vec![InsufficientFunds, Underpriced, Underpriced], Underpriced),
+            (vec![InsufficientFunds, Underpriced, ReplacementUnderpriced], Underpriced),
+            (vec![Underpriced, InsufficientFunds, InsufficientFunds], InsufficientFunds),
+            (vec![Underpriced, Rejected, Rejected], Rejected),
+            (vec![Rejected, ReplacementUnderpriced, Underpriced], Underpriced),
+            (vec![Rejected, InsufficientFunds, Underpriced], Underpriced),
+            // Words that nobody knows may mean what another one says in known ones.
+            (vec![Unrecognised, Unrecognised, Underpriced], Underpriced),
+            (vec![Unrecognised, Unrecognised, NonceTooHigh], NonceTooHigh),
+            (vec![Unrecognised, Rejected, Rejected], Unrecognised),
+        ] {
+            let said: Vec<Voice> = voices.iter().copied().map(Said).collect();
+            assert_eq!(verdict(&said), Verdict::Refused(expected), "{voices:?}");
+        }
+        for (third, class, expected) in [
+            // Neither a pause that never ends nor words that mean nothing hide what two say.
+            (Paused, Rejected, Verdict::Refused(Rejected)),
+            (Paused, Unrecognised, Verdict::Undecided),
+            (Unsure, Rejected, Verdict::Refused(Rejected)),
+            (Unsure, Underpriced, Verdict::Refused(Underpriced)),
+            (Unsure, InsufficientFunds, Verdict::Refused(InsufficientFunds)),
+            (Awaited, Rejected, Verdict::Undecided),
+            (Said(Accepted), Rejected, Verdict::Taken),
+            (Barred, Rejected, Verdict::Refused(Unrecognised)),
+        ] {
+            assert_eq!(
+                verdict(&[Said(class), Said(class), third]),
+                expected,
+                "{third:?} {class:?}"
+            );
+        }
+    }
+
+    /// A node that is set to take no dear transactions, and others that are not.
+    #[test]
+    fn hole_25_a_rule_of_its_own_outvotes_nobody() {
+        let mut delivery = Delivery::default();
+        delivery.hear(&EndpointSaid { own_rule: true, ..said(Rejected) }, true);
+        assert_eq!(delivery.voice(), Barred);
+        for (voices, expected) in [
+            (vec![Barred, Barred, Said(Underpriced)], Verdict::Refused(Underpriced)),
+            (vec![Barred, Barred, Paused], Verdict::Undecided),
+            (vec![Barred, Barred, Said(Accepted)], Verdict::Taken),
+            (vec![Barred], Verdict::Refused(Unrecognised)),
+        ] {
+            assert_eq!(verdict(&voices), expected, "{voices:?}");
+        }
+        let barred = evidence(Barred, 3, false, Some(false));
+        let has = evidence(Said(Known), 0, true, Some(true));
+        let away = evidence(Silent, 0, true, None);
+        for (all, expected) in [
+            (vec![barred, barred, has], Err(Keep::IsKnown)),
+            (vec![barred, barred, away], Err(Keep::MayBeThere)),
+            (vec![barred, barred, Evidence { took: true, ..barred }], Ok(())),
+        ] {
+            assert_eq!(give_up(&all, EverTaken::Yes, 2), expected, "{all:#?}");
+        }
+    }
+
+    /// What one says that has stood still for long is worth nothing, unless it takes the transaction.
+    #[test]
+    fn hole_25_one_that_stands_still_refuses_nothing() {
+        for (class, expected) in [
+            (InsufficientFunds, Silent),
+            (Rejected, Silent),
+            (NonceTooLow, Silent),
+            (ReadOnly, READ_ONLY),
+            (Accepted, Said(Accepted)),
+        ] {
+            let mut delivery = Delivery::default();
+            delivery.hear(&EndpointSaid { stands_still: true, ..said(class) }, false);
+            assert_eq!(delivery.voice(), expected, "{class:?}");
+        }
+    }
+
+    /// Fails if one that takes everything keeps what the others refuse for good.
+    #[test]
+    fn hole_25_rejections_are_counted_although_one_took_it_and_offered_more_or_not() {
+        let mut deliveries = Deliveries::default();
+        let hear = |deliveries: &mut Deliveries, classes: [SendClass; 3]| {
+            for (place, class) in classes.into_iter().enumerate() {
+                deliveries.begin(place);
+                deliveries.at(place).hear(&said(class), true);
+                deliveries.at(place).queued = false;
+            }
+            (deliveries.is_outvoted(), deliveries.is_rejected())
+        };
+        assert_eq!(hear(&mut deliveries, [Rejected, Rejected, Accepted]), (false, false));
+        assert_eq!(hear(&mut deliveries, [Rejected, Rejected, Known]), (false, false));
+        deliveries.offer_more();
+        assert_eq!(hear(&mut deliveries, [Rejected, Rejected, Accepted]), (true, true));
+        assert_eq!(hear(&mut deliveries, [Underpriced, Rejected, Accepted]), (false, false));
+        for _ in 0..3 {
+            hear(&mut deliveries, [Rejected, Rejected, NonceTooLow]);
+        }
+        assert_eq!(hear(&mut deliveries, [Rejected, Rejected, NonceTooLow]), (true, true));
+        deliveries.renew();
+        assert_eq!(hear(&mut deliveries, [Rejected, Rejected, NonceTooLow]), (false, false));
     }
 
     #[test]
@@ -453,6 +660,41 @@ mod tests {
             (vec![strange], Perhaps, Err(Keep::UnknownWords)),
         ] {
             assert_eq!(give_up(&all, ever_taken, 1), expected, "{ever_taken:?}: {all:#?}");
+        }
+    }
+
+    /// Fails if one endpoint's word keeps what the larger part refuse for good, or if less than that
+    /// gives up what one has.
+    #[test]
+    fn hole_22_the_larger_part_of_all_outvotes_whoever_says_that_it_has_it() {
+        let refused = evidence(Said(Rejected), 3, false, Some(false));
+        let strange = evidence(Said(Unrecognised), 3, false, Some(false));
+        let has = evidence(Said(Known), 0, true, Some(true));
+        let away = evidence(Silent, 0, true, None);
+        for (all, required, expected) in [
+            (vec![refused, refused, has], 2, Ok(())),
+            (vec![refused, refused, away], 2, Ok(())),
+            (vec![refused, refused, evidence(Unsure, 5, true, Some(true))], 2, Ok(())),
+            (vec![refused, refused, evidence(Said(NonceTooLow), 0, false, Some(true))], 2, Ok(())),
+            (vec![refused, refused, evidence(Said(Underpriced), 0, false, None)], 2, Ok(())),
+            (vec![refused, refused, evidence(Paused, 0, false, None)], 2, Ok(())),
+            // Not often enough, not in words that are known, or by one that has it itself.
+            (vec![refused, Evidence { rejections: 2, ..refused }, has], 2, Err(Keep::IsKnown)),
+            (vec![refused, strange, has], 2, Err(Keep::IsKnown)),
+            (vec![refused, Evidence { knows: Some(true), ..refused }, has], 2, Err(Keep::IsKnown)),
+            (vec![refused, Evidence { knows: None, ..refused }, has], 2, Err(Keep::IsKnown)),
+            // Fewer than the larger part, or than a quorum.
+            (vec![refused, has], 1, Err(Keep::IsKnown)),
+            (
+                vec![refused, evidence(Said(NonceTooHigh), 0, false, Some(false))],
+                1,
+                Err(Keep::NotRefusedByAll),
+            ),
+            (vec![refused, refused, has, has], 3, Err(Keep::IsKnown)),
+            (vec![refused, refused, has], 3, Err(Keep::IsKnown)),
+            (vec![refused, refused, refused, has, has], 3, Ok(())),
+        ] {
+            assert_eq!(give_up(&all, EverTaken::Yes, required), expected, "{required}: {all:#?}");
         }
     }
 

@@ -123,7 +123,10 @@ fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(UnsignedT
     if let Some(last) = open.replaced.filter(|_| !cause.is_wish())
         && last.elapsed() < AT_MOST_EVERY
     {
-        open.next_bump = Some(last + AT_MOST_EVERY);
+        // What is refused for good is not raised: it is given up when it is refused the next time.
+        if cause != Cause::GiveUp {
+            open.next_bump = Some(last + AT_MOST_EVERY);
+        }
         return None;
     }
     let newest = open.newest()?.clone();
@@ -320,7 +323,10 @@ fn decided(
     let now = Instant::now();
     open.next_bump = core.settings.tx.bump_after.map(|after| now + after);
     open.replaced = Some(now);
-    open.deliveries.renew();
+    match attempt.kind.successor() {
+        Some(_) => open.deliveries.renew(),
+        None => open.deliveries.offer_more(),
+    }
     open.limit_told = false;
     let (lane, nonce): (Lane, Nonce) = (open.lane, open.nonce);
     let mut data = json!(attempt.fees);

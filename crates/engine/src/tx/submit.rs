@@ -28,7 +28,7 @@ use crate::core::Core;
 use crate::metrics;
 use crate::tx::abandon;
 use crate::tx::book::{Book, Open};
-use crate::tx::delivery::{Delivery, Verdict};
+use crate::tx::delivery::{Delivery, Verdict, obstacle};
 use crate::tx::replace::{Cause, cost, give_up, replace};
 use crate::tx::track::Track;
 
@@ -224,6 +224,15 @@ fn conclude(
         return None;
     }
     let may_be_taken = open.may_be_taken();
+    if heard.is_ok_and(|said| said.class == SendClass::NonceTooLow) {
+        // One of the attempts is mined, or somebody else's transaction is: ask which, of this one
+        // and, since nonces are mined in order, of all below it. What the others say counts as well.
+        debug!(txId = %item.id, "nonce too low: receipts are asked for");
+        let again = core.settings.tx.resubmit_after.map(|after| now + after);
+        open.next_send = open.next_send.or(again);
+        book.check_up_to(item.lane, item.nonce, now);
+    }
+    let open = book.get_mut(item.id)?;
     // When this endpoint alone is asked again, if nobody has it and nothing can be concluded.
     let again = match heard {
         Ok(said) => {
@@ -249,17 +258,7 @@ fn conclude(
                 open.taken_told = true;
                 taken(core, track, &mut book, item);
             }
-            return None;
-        }
-        Ok(SendClass::NonceTooLow) => {
-            // One of the attempts is mined, or somebody else's transaction is: ask which.
-            open.next_send = core.settings.tx.resubmit_after.map(|after| now + after);
-            open.deliveries.forget_retries();
-            debug!(txId = %item.id, "nonce too low: receipts are asked for");
-            keep_word(core, &mut book, item, SendClass::NonceTooLow);
-            // Its own receipt and, since nonces are mined in order, those of all below it.
-            book.check_up_to(item.lane, item.nonce, now);
-            return None;
+            return outvoted(&book, item);
         }
         Ok(SendClass::Unrecognised) if may_be_taken => {
             debug!(txId = %item.id, said = ?heard, "unknown words about what may have been taken");
@@ -281,7 +280,7 @@ fn conclude(
                 change.sent = Some(Sending { hash: item.hash, taken: true, said });
                 core.recorder.write(item.lane, Some(change));
             }
-            None
+            outvoted(&book, item)
         }
         Verdict::Refused(class) if obstacle(class).is_some() => {
             held_up(core, track, &mut book, item, class)
@@ -301,21 +300,6 @@ fn conclude(
             }
             None
         }
-    }
-}
-
-/// What a refusal keeps a transaction from.
-fn obstacle(class: SendClass) -> Option<Obstacle> {
-    match class {
-        SendClass::Underpriced | SendClass::ReplacementUnderpriced => Some(Obstacle::Underpriced),
-        SendClass::InsufficientFunds => Some(Obstacle::InsufficientFunds),
-        SendClass::Rejected | SendClass::Unrecognised => Some(Obstacle::Rejected),
-        SendClass::Accepted
-        | SendClass::Known
-        | SendClass::NonceTooLow
-        | SendClass::NonceTooHigh
-        | SendClass::ReadOnly
-        | SendClass::Transient => None,
     }
 }
 
@@ -355,7 +339,15 @@ fn taken(core: &Arc<Core>, track: &Track, book: &mut Book, item: &Item) {
     core.recorder.write(item.lane, change);
 }
 
-/// All endpoints that have a say refuse it. Answers with why a new attempt is to be made, if one is.
+/// Whether what an endpoint says it has taken is given up all the same: nothing below it keeps it from
+/// being mined, and the larger part of all endpoints refuse it for good, time and again.
+fn outvoted(book: &Book, item: &Item) -> Option<Cause> {
+    let open = book.get(item.id)?;
+    let is_outvoted = open.deliveries.is_outvoted() && book.is_lowest(open);
+    is_outvoted.then_some(Cause::GiveUp)
+}
+
+/// Most endpoints that have a say refuse it. Answers with why a new attempt is to be made, if one is.
 fn held_up(
     core: &Arc<Core>,
     track: &Track,
@@ -385,7 +377,8 @@ fn held_up(
         track.stop_for_funds(item.lane, cost(&item.raw).unwrap_or_default());
     }
     let words = open.deliveries.words();
-    let why = words.iter().find(|said| said.class == class).map(|said| said.text.clone());
+    let why = words.iter().find(|said| self::obstacle(said.class) == Some(obstacle));
+    let why = why.map(|said| said.text.clone());
     let said = json!(words);
     let change = if told(obstacle, sub_state) {
         // Told once; that it goes on is no news, but what was said and when is kept.

@@ -12,6 +12,7 @@
 //! | `liars` | endpoints that lie, where there are others; `lies` is how they do it |
 //! | `retention` | removing what is over |
 //! | `verdicts` | what endpoints say of a transaction, each for itself |
+//! | `voices` | one endpoint whose words do not fit what the others say |
 //! | `outside` | what is taken for somebody else's, and is not |
 //! | `leaving` | a node that goes, and one that takes over |
 //! | `taking_over` | 36: much that was left |
@@ -36,4 +37,5 @@ mod retention;
 mod setup;
 mod taking_over;
 mod verdicts;
+mod voices;
 mod waiting;
