@@ -163,12 +163,18 @@ impl Postgres {
     /// Runs a statement in the database `postgres`, over a connection of its own: connections
     /// belong to the runtime of one test, while a server may be shared by many.
     async fn execute(&self, statement: &str) {
+        let done = self.attempt(statement).await;
+        done.unwrap_or_else(|error| panic!("{statement}: {error:?}\n{}", self.log()));
+    }
+
+    /// The same, for a statement that may be refused.
+    async fn attempt(&self, statement: &str) -> Result<(), tokio_postgres::Error> {
         let (client, connection) = tokio_postgres::connect(&self.url("postgres"), NoTls)
             .await
             .unwrap_or_else(|error| panic!("connect to PostgreSQL: {error}\n{}", self.log()));
         let run = async move |client: Client| client.batch_execute(statement).await;
         let (done, _) = tokio::join!(run(client), connection);
-        done.unwrap_or_else(|error| panic!("{statement}: {error:?}\n{}", self.log()));
+        done
     }
 
     /// The first column of the first row that a query in the database `postgres` answers with.

@@ -46,10 +46,8 @@ impl Postgres {
     /// name of the copy.
     pub async fn copy_database(&self, name: &str) -> String {
         let copy = format!("copy_{}", self.databases.fetch_add(1, Ordering::Relaxed) + 1);
-        let others = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'");
-        eventually("everybody to leave", async || (self.value(&others).await == "0").then_some(()))
-            .await;
-        self.execute(&format!("CREATE DATABASE {copy} TEMPLATE {name}")).await;
+        let statement = format!("CREATE DATABASE {copy} TEMPLATE {name}");
+        eventually("everybody to leave", async || self.attempt(&statement).await.ok()).await;
         copy
     }
 
