@@ -151,9 +151,45 @@ pub struct Hold {
     pub reason: Option<String>,
 }
 
+/// Why a hold is `CONSUMED` that had been given back: its nonce was used, and not by its caller.
+pub const USED_BY_OTHERS: &str = "given back, and used by somebody else";
+
+impl Hold {
+    /// Whether its nonce is nobody's as far as Stile knows: its caller gave it back unsent, and the chain
+    /// showed it used all the same. If a reorganisation takes that back, nobody here has anything
+    /// to send for it.
+    pub fn is_nobodys(&self) -> bool {
+        self.status == HoldStatus::Consumed
+            && self.tx_hash.is_none()
+            && self.reason.as_deref() == Some(USED_BY_OTHERS)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_was_given_back_and_used_by_others_is_nobodys() {
+        let hold = |status, tx_hash, reason: &str| Hold {
+            id: HoldId::fresh(),
+            lane: Lane::new(crate::ChainId::new(1).unwrap(), crate::Address::ZERO),
+            nonce: 4,
+            status,
+            locked_until: Timestamp::UNIX_EPOCH,
+            tx_hash,
+            reason: Some(reason.to_owned()),
+        };
+        use HoldStatus::{Consumed, Released};
+        for (hold, expected) in [
+            (hold(Consumed, None, USED_BY_OTHERS), true),
+            (hold(Consumed, None, "the chain shows this nonce used"), false),
+            (hold(Consumed, Some(B256::ZERO), USED_BY_OTHERS), false),
+            (hold(Released, None, USED_BY_OTHERS), false),
+        ] {
+            assert_eq!(hold.is_nobodys(), expected, "{hold:?}");
+        }
+    }
 
     #[test]
     fn consumed_is_absorbing() {

@@ -70,7 +70,7 @@ pub use estimate::{AfterFailure, EstimatePolicy};
 pub use fees::{FeeLimitReached, FeePolicy, FeeQuote, Fees, Market, gas_limit_for};
 pub use finality::{Finality, Heads, TakenBack, taken_back};
 pub use headers::{Fit, Header, HeaderWindow};
-pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark};
+pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark, USED_BY_OTHERS};
 pub use jiff::Timestamp;
 pub use key::{KeyId, KeyName, KeyNameError};
 pub use lane::{ChainId, Lane, LaneError};

@@ -176,16 +176,34 @@ async fn compare_one(
     if track.book().is_unmined_at(view.lane, latest) {
         return Ok(in_step(view));
     }
-    let head = if latest < cursor {
-        core.store.nonce_owners(view.lane, latest, 1).await?.into_iter().next()
-    } else {
-        None
-    };
+    let head =
+        if latest < cursor { first_owner(core, view.lane, latest, cursor).await? } else { None };
     let owner = head.as_ref().filter(|head| head.nonce == latest).map(|head| match &head.owner {
         LedgerOwner::Hold(hold) => HeadOwner::Hold(hold.status),
         LedgerOwner::Tx(_, state) => HeadOwner::Tx(*state),
     });
     Ok(Comparison { drift: drift(latest, cursor, owner), view, latest, head })
+}
+
+/// Who has a nonce, or else the next one that somebody has below the cursor. What was given back and
+/// used by somebody else is nobody's: if the chain waits for it, that was taken back.
+pub(crate) async fn first_owner(
+    core: &Core,
+    lane: Lane,
+    from: Nonce,
+    cursor: Nonce,
+) -> Result<Option<NonceOwner>, StoreError> {
+    let mut from = from;
+    while from < cursor {
+        let owner = core.store.nonce_owners(lane, from, 1).await?.into_iter().next();
+        match owner {
+            Some(NonceOwner { nonce, owner: LedgerOwner::Hold(hold) }) if hold.is_nobodys() => {
+                from = nonce + 1;
+            }
+            owner => return Ok(owner),
+        }
+    }
+    Ok(None)
 }
 
 impl Comparison {
@@ -365,6 +383,11 @@ pub(crate) async fn own_up(
         return Ok(());
     }
     let reports = track.pool.report(lane.signer, None).await;
+    let counts: Vec<Nonce> = reports.iter().filter_map(|said| said.latest).collect();
+    if counts.iter().filter(|count| **count <= latest).count() * 2 <= counts.len() {
+        // Used by the word of most: whoever said otherwise is behind.
+        return Ok(());
+    }
     let claimed = reports.iter().any(|said| said.pending.is_some_and(|pending| pending > latest));
     let cursor = comparison.view.next_nonce.unwrap_or(latest);
     let end = comparison.head.as_ref().map_or(cursor, |head| head.nonce);

@@ -112,7 +112,9 @@ pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore + RestoreStore {
     ) -> Result<Result<(), Refusal>, StoreError>;
 
     /// Takes note of nonces below the cursor that nobody has, as if they had been given back: so
-    /// they can be filled. Those that somebody has are left alone. Answers with what is new.
+    /// they can be filled. Nobody has those either that were given back and used by somebody else
+    /// ([`Hold::is_nobodys`]): whoever asks says that the chain waits for them again. Those that
+    /// somebody has are left alone. Answers with what is new.
     async fn own_up(
         &self,
         claim: &Claim,

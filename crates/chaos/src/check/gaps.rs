@@ -1,11 +1,12 @@
-//! C7: no gap stays open, other than under a hold, which is reported.
+//! C7: no gap stays open, other than under a hold, which is reported: of a caller who has it in hand, or
+//! may have sent with it, or has. One that nobody sent with is nobody's, whatever the ledger says.
 //!
 //! Looked at when everything has had far more than 30 s to settle.
 
 use std::collections::BTreeMap;
 
 use super::{About, Findings, Rule};
-use crate::evidence::{Evidence, NonceRow};
+use crate::evidence::{Evidence, NonceRow, Own};
 
 pub(super) fn check(evidence: &Evidence) -> Findings {
     let mut findings = Findings::of(Rule::C7);
@@ -24,9 +25,13 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
         let lowest = lowest.unwrap_or(0);
         for nonce in (lowest..top).filter(|nonce| !is_used(*nonce)) {
             let row = ledger.get(&(signer, nonce));
-            let under_hold = row.is_some_and(|row| {
-                row.owner_kind == "hold"
-                    && ["HELD", "SUSPECT", "CONSUMED"].contains(&row.status.as_str())
+            let under_hold = row.filter(|row| row.owner_kind == "hold").is_some_and(|row| {
+                let sent = |own: &Own| own.hold_id.as_deref() == Some(row.owner_id.as_str());
+                match row.status.as_str() {
+                    "HELD" | "SUSPECT" => true,
+                    "CONSUMED" => evidence.own.iter().any(sent),
+                    _ => false,
+                }
             });
             if !under_hold {
                 let owner = row.map(|row| format!("{} {}", row.owner_kind, row.status));
@@ -66,6 +71,9 @@ mod tests {
             block.txs.retain(|mined| mined.nonce != super::super::sample::HELD_NONCE);
         }
         assert_eq!(broken(check, &evidence), [] as [String; 0]);
+        let sent = std::mem::take(&mut evidence.own);
+        assert_eq!(broken(check, &evidence).len(), 1, "nobody has sent with it");
+        evidence.own = sent;
         evidence.nonces.retain(|row| row.nonce != super::super::sample::HELD_NONCE);
         assert_eq!(broken(check, &evidence).len(), 1);
     }

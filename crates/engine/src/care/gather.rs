@@ -11,6 +11,7 @@ use super::facts::{
     TxFacts, UnestimatedFacts,
 };
 use crate::core::Core;
+use crate::reconcile;
 use crate::tx::track::Track;
 use crate::tx::{bind, replace};
 
@@ -120,7 +121,7 @@ fn usual(mut counts: Vec<Nonce>) -> Option<Nonce> {
 }
 
 async fn head(core: &Core, lane: Lane, nonce: Nonce) -> Result<HeadFacts, CareError> {
-    let owner = core.store.nonce_owners(lane, nonce, 1).await?.into_iter().next();
+    let owner = reconcile::first_owner(core, lane, nonce, nonce + 1).await?;
     let nobody = HeadFacts { nonce, hold: None, tx: None };
     Ok(match owner.filter(|owner| owner.nonce == nonce).map(|owner| owner.owner) {
         None => nobody,

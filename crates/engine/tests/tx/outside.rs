@@ -4,16 +4,21 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stile_domain::{Holder, Incarnation, Lane, LaneEventKind, NodeId, TxState};
+use stile_domain::{HoldStatus, Holder, Incarnation, Lane, LaneEventKind, NodeId, TxState};
 use stile_engine::{Settings, TxSettings};
-use stile_store::{Acquisition, LaneEvent, LaneView};
-use testkit::{Anvil, eventually};
+use stile_store::{Acquisition, LaneEvent, LaneView, LedgerOwner};
+use testkit::{Anvil, eventually, eventually_within};
 use uuid::Uuid;
 
 use crate::common::{Bench, QUEUE, Spy, lease, on, on_both_stores};
-use crate::setup::{chain, mined, send, settings, start, start_on, transfer, until};
+use crate::setup::{
+    LONG, chain, get, lane, mined, send, settings, start, start_on, transfer, until,
+};
 
-on_both_stores!(hole_32_a_node_that_slept_does_not_pause_the_lane_of_another);
+on_both_stores!(
+    hole_13_a_nonce_that_an_outsider_used_in_a_block_that_is_gone_is_filled,
+    hole_32_a_node_that_slept_does_not_pause_the_lane_of_another
+);
 
 /// Somebody with the same key sends a transaction that pays more.
 async fn outsider(anvil: &Anvil, lane: Lane) -> String {
@@ -32,6 +37,37 @@ async fn view(bench: &Bench, lane: Lane) -> LaneView {
 async fn told(bench: &Bench, lane: Lane) -> Vec<LaneEventKind> {
     let history: Vec<LaneEvent> = bench.store.lane_history(lane, None, 100).await.unwrap();
     history.into_iter().map(|event| event.kind).collect()
+}
+
+/// A caller gives a nonce back, somebody else uses it, and the block with it is gone. Nobody has the
+/// nonce then, and what waits behind it waits for ever unless it is filled.
+///
+/// Fails if a nonce stays with whoever used it.
+async fn hole_13_a_nonce_that_an_outsider_used_in_a_block_that_is_gone_is_filled(bench: Bench) {
+    let anvil = chain(false).await;
+    let node = start(&bench, settings(&bench, "a"), &[anvil.url()]).await;
+    let hold = node.nonces().allocate(lane(0)).await.unwrap();
+    node.nonces().mark_recyclable(&hold, "not needed after all").await.unwrap();
+    outsider(&anvil, lane(0)).await;
+    anvil.mine(1).await;
+    let owner = async || bench.store.nonce_owners(lane(0), 0, 1).await.unwrap().pop().unwrap();
+    eventually_within(LONG, "the nonce to be used", async || match owner().await.owner {
+        LedgerOwner::Hold(hold) => (hold.status == HoldStatus::Consumed).then_some(()),
+        LedgerOwner::Tx(..) => None,
+    })
+    .await;
+    let above = send(&node, transfer(0, "above")).await;
+    let above = until(&node, above.id, TxState::Submitted).await;
+    assert_eq!(above.nonce, Some(1));
+    anvil.reorg(1, &[]).await;
+    eventually_within(LONG, "the gap to be closed", async || {
+        anvil.mine(1).await;
+        get(&node, above.id).await.receipt
+    })
+    .await;
+    assert!(matches!(owner().await.owner, LedgerOwner::Tx(id, _) if id != above.id));
+    assert_eq!(view(&bench, lane(0)).await.paused, None);
+    node.shutdown().await;
 }
 
 /// A node finds that a nonce was used by somebody else, and falls asleep before it has said so. When it

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use stile_domain::{Hold, HoldId, Lane, Nonce, Timestamp};
+use stile_domain::{Hold, HoldId, Lane, Nonce, Timestamp, USED_BY_OTHERS};
 use tokio_postgres::types::Json;
 use uuid::Uuid;
 
@@ -82,11 +82,18 @@ impl Fenced {
         let holds: Vec<Uuid> = nonces.iter().map(|_| HoldId::fresh().0).collect();
         let nonces: Vec<i64> =
             nonces.iter().map(|nonce| i64::try_from(*nonce).unwrap_or(i64::MAX)).collect();
+        let (chain, signer) = (rows::chain(lane), lane.signer.as_slice());
+        self.transaction()
+            .execute(
+                include_str!("sql/forget_used_by_others.sql"),
+                &[&chain, &signer, &nonces, &USED_BY_OTHERS],
+            )
+            .await?;
         let written = self
             .into_transaction()
             .query_and_commit(
                 include_str!("sql/own_up.sql"),
-                &[&rows::chain(lane), &lane.signer.as_slice(), &nonces, &holds, &reason, &now],
+                &[&chain, &signer, &nonces, &holds, &reason, &now],
             )
             .await?;
         let mut holds: Vec<Hold> = written.iter().map(rows::hold).collect::<Result<_, _>>()?;

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use stile_domain::{HeldExpiry, Hold, HoldStatus, Lane, LaneEventKind, NodeId, Nonce};
+use stile_domain::{
+    HeldExpiry, Hold, HoldStatus, Lane, LaneEventKind, NodeId, Nonce, USED_BY_OTHERS,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
 
@@ -141,7 +143,10 @@ impl Fenced {
             )
             .await?;
         self.transaction()
-            .query(include_str!("sql/settle.sql"), &[&columns.chains, &columns.signers, &latest])
+            .query(
+                include_str!("sql/settle.sql"),
+                &[&columns.chains, &columns.signers, &latest, &USED_BY_OTHERS],
+            )
             .await
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use stile_domain::{Hold, HoldId, NodeId, Nonce};
+use stile_domain::{Hold, HoldId, NodeId, Nonce, USED_BY_OTHERS};
 
 use super::fence::{Fenced, fence};
 use super::rows::{self, HOLD_COLUMNS};
@@ -72,6 +72,7 @@ impl Fenced<'_> {
         );
         let mut holds = Vec::new();
         for nonce in nonces {
+            self.forget_used_by_others(*nonce)?;
             let written = self
                 .connection()
                 .prepare_cached(&sql)?
@@ -92,5 +93,29 @@ impl Fenced<'_> {
         }
         holds.sort_unstable_by_key(|hold| hold.nonce);
         Ok(holds)
+    }
+
+    /// A nonce that was given back and used by somebody else, whose transaction a reorganisation took
+    /// out of the chain. Nobody has it again. Its hold is past.
+    fn forget_used_by_others(&self, nonce: Nonce) -> Result<(), StoreError> {
+        let lane = self.claim().lane;
+        let (chain, signer) = (rows::chain(lane), lane.signer.as_slice());
+        let nonce = i64::try_from(nonce).unwrap_or(i64::MAX);
+        let nobodys = "chain_id = ?1 AND signer = ?2 AND nonce = ?3 AND owner_kind = 'hold'
+                       AND status = 'CONSUMED' AND tx_hash IS NULL AND reason = ?4";
+        let keep = format!(
+            "INSERT INTO past_hold (hold_id, chain_id, signer, nonce, locked_until, reason, released_at)
+             SELECT owner_id, chain_id, signer, nonce, locked_until, reason, updated_at FROM nonce
+             WHERE {nobodys}"
+        );
+        for sql in [keep, format!("DELETE FROM nonce WHERE {nobodys}")] {
+            self.connection().prepare_cached(&sql)?.execute(params![
+                chain,
+                signer,
+                nonce,
+                USED_BY_OTHERS
+            ])?;
+        }
+        Ok(())
     }
 }

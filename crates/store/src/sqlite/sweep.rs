@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, Params, params};
-use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce, REMEMBERED};
+use stile_domain::{
+    HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce, REMEMBERED, USED_BY_OTHERS,
+};
 
 use super::fence::{Fenced, fence};
 use super::origin;
@@ -119,7 +121,10 @@ impl Fenced<'_> {
             )?
             .execute(params![rows::chain(lane), lane.signer.as_slice(), latest.cast_signed()])?;
         self.changed(
-            "SET status = 'CONSUMED', reason = 'the chain shows this nonce used', updated_at = ?4
+            "SET status = 'CONSUMED', updated_at = ?4,
+                 -- What its caller had given back was used by somebody else.
+                 reason = CASE status WHEN 'RELEASED' THEN ?6
+                                      ELSE 'the chain shows this nonce used' END
              WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
                AND status <> 'CONSUMED' AND status IN ('SUSPECT', 'RELEASED')
                -- What the lost history may have given to a transaction is read first.
@@ -133,7 +138,8 @@ impl Fenced<'_> {
                 lane.signer.as_slice(),
                 latest.cast_signed(),
                 self.now(),
-                REMEMBERED
+                REMEMBERED,
+                USED_BY_OTHERS
             ],
         )
     }

@@ -2,17 +2,17 @@
 //! that nobody has.
 
 use serde_json::json;
-use stile_domain::{HoldStatus, LaneEventKind, NodeId, Step, TxState};
+use stile_domain::{HeldExpiry, HoldStatus, LaneEventKind, NodeId, Step, TxState};
 use stile_store::{
-    LaneEvent, LedgerOwner, NewLaneEvent, Realign, Refusal, Resumed, Store, StreamEvent,
-    StreamPosition,
+    LaneEvent, LedgerOwner, MarkOutcome, NewLaneEvent, Realign, Refusal, Resumed, Store,
+    StreamEvent, StreamPosition,
 };
 use testkit::eventually;
 
 use crate::common::{
-    A_NODE, Bench, HOLD, LEASE, accept_one, bind, bind_new, bind_txs, bound, claim_at, fresh,
-    give_back, held, hold_at, lane, lanes, new_tx, node, of_txs, pause, reissue, resume, steps,
-    view,
+    A_NODE, Bench, HOLD, LEASE, RUN_OUT, accept_one, bind, bind_new, bind_txs, bound, claim_at,
+    fresh, give_back, held, hold_at, lane, lanes, mark, new_tx, node, of_txs, pause, read_hold,
+    reissue, resume, steps, used, view,
 };
 
 on_both_stores!(
@@ -27,6 +27,7 @@ on_both_stores!(
     following_the_chain_moves_the_cursor_forward,
     following_the_chain_is_refused_where_the_cursor_stands_elsewhere,
     owning_up_takes_only_what_nobody_has,
+    hole_13_what_others_used_is_nobodys_once_their_block_is_gone,
     what_was_owned_up_to_is_filled_by_a_transaction,
     every_nonce_has_its_owner,
 );
@@ -286,6 +287,34 @@ async fn owning_up_takes_only_what_nobody_has(bench: Bench) {
     let again = store.own_up(&claim, &asked, "a gap", LEASE).await.unwrap().unwrap();
     assert!(again.is_empty());
     assert!(store.own_up(&claim, &[], "a gap", LEASE).await.unwrap().unwrap().is_empty());
+}
+
+/// Given back by its caller, used by somebody else, and that block is gone. What a caller says that it
+/// sent stays its own, and so does what a caller was silent about.
+async fn hole_13_what_others_used_is_nobodys_once_their_block_is_gone(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    let given_back = give_back(store, &hold_at(store, claim, 0, HOLD).await).await;
+    let late = give_back(store, &hold_at(store, claim, 1, HOLD).await).await;
+    hold_at(store, claim, 2, RUN_OUT).await;
+    store.expire(&[claim], HeldExpiry::Suspect, LEASE).await.unwrap().remove(0).unwrap();
+    let settled = store.settle(&[(claim, 3)], LEASE).await.unwrap().remove(0).unwrap();
+    assert_eq!(settled.len(), 3);
+    for hold in &settled {
+        assert_eq!(hold.is_nobodys(), hold.nonce < 2, "{hold:?}");
+    }
+    // Its caller finds out that it did send.
+    let marked = mark(store, used(&late, 7)).await;
+    assert!(matches!(marked, MarkOutcome::Done(_)), "{marked:?}");
+    let owned = store.own_up(&claim, &[0, 1, 2], "a gap", LEASE).await.unwrap().unwrap();
+    let [again] = &owned[..] else { panic!("{owned:?}") };
+    assert_eq!((again.nonce, again.status), (0, HoldStatus::Released));
+    assert_ne!(again.id, given_back.id);
+    let past = read_hold(store, &given_back).await;
+    assert_eq!(past.status, HoldStatus::Released, "a late mark finds its answer");
+    let survey = store.survey(&[lane(1)]).await.unwrap().remove(0);
+    let released: Vec<_> = survey.released.iter().map(|it| (it.nonce, it.hold)).collect();
+    assert_eq!((released, survey.suspect), (vec![(0, again.id)], vec![]));
 }
 
 async fn what_was_owned_up_to_is_filled_by_a_transaction(bench: Bench) {

@@ -12,7 +12,9 @@ WITH used AS (
     FOR UPDATE OF n
 )
 UPDATE nonce n
-SET status = 'CONSUMED', reason = 'the chain shows this nonce used', updated_at = clock_timestamp()
+SET status = 'CONSUMED', updated_at = clock_timestamp(),
+    -- What its caller had given back was used by somebody else.
+    reason = CASE n.status WHEN 'RELEASED' THEN $4 ELSE 'the chain shows this nonce used' END
 FROM used u
 WHERE n.chain_id = u.chain_id AND n.signer = u.signer AND n.nonce = u.nonce
   AND n.status IN ('SUSPECT', 'RELEASED')
