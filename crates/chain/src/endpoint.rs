@@ -34,6 +34,8 @@ pub struct EndpointStatus {
     pub answers: bool,
     /// What it said lately that the other endpoints contradict.
     pub contradiction: Option<String>,
+    /// How often it has said something that the other endpoints contradict.
+    pub contradictions: u64,
 }
 
 /// How long a contradiction is remembered, for whoever asks.
@@ -106,9 +108,16 @@ struct Standing {
     retreats: Option<(Instant, u32)>,
     /// What it said that the others contradict, and when.
     contradiction: Option<(Instant, String)>,
+    contradictions: u64,
 }
 
 impl Standing {
+    /// It said something that the others contradict.
+    fn note_contradiction(&mut self, words: &str) {
+        self.contradiction = Some((Instant::now(), words.to_owned()));
+        self.contradictions += 1;
+    }
+
     /// Counts how often the head goes back. One that keeps doing so is not used for a while.
     fn note_head(&mut self, head: u64) {
         if let Some(before) = self.head.filter(|before| head + TOLERATED_LAG < *before) {
@@ -117,8 +126,8 @@ impl Standing {
             self.retreats = Some((since, count + 1));
             if count + 1 > TOLERATED_RETREATS {
                 let words = format!("its head goes back and forth: {head} after {before}");
-                self.distrusted = Some((Instant::now() + SET_ASIDE, words.clone()));
-                self.contradiction = Some((Instant::now(), words));
+                self.note_contradiction(&words);
+                self.distrusted = Some((Instant::now() + SET_ASIDE, words));
             }
         }
         if self.head.is_none_or(|before| head > before) {
@@ -214,7 +223,7 @@ impl Endpoint {
         standing.why = match judged {
             Judgement::Leaps => {
                 let words = format!("claims block {head}, which no other endpoint has");
-                standing.contradiction = Some((Instant::now(), words.clone()));
+                standing.note_contradiction(&words);
                 Some(words)
             }
             _ if lags => Some("lags behind the other endpoints".to_owned()),
@@ -248,7 +257,7 @@ impl Endpoint {
     /// It said something that the others contradict.
     pub(crate) fn contradicted(&self, words: &str, set_aside: bool) {
         let mut standing = self.standing();
-        standing.contradiction = Some((Instant::now(), words.to_owned()));
+        standing.note_contradiction(words);
         if set_aside {
             standing.distrusted = Some((Instant::now() + SET_ASIDE, words.to_owned()));
         }
@@ -288,7 +297,8 @@ impl Endpoint {
     }
 
     pub(crate) fn status(&self) -> EndpointStatus {
-        let Standing { usable, head, why, answers, contradiction, .. } = self.standing().clone();
+        let Standing { usable, head, why, answers, contradiction, contradictions, .. } =
+            self.standing().clone();
         let why = why.or_else(|| (!usable).then(|| "not asked yet".to_owned()));
         let recent = contradiction.filter(|(at, _)| at.elapsed() < REMEMBERED);
         let contradiction = recent.map(|(_, words)| words);
@@ -300,6 +310,7 @@ impl Endpoint {
             read_only: self.read_only(),
             answers,
             contradiction,
+            contradictions,
         }
     }
 

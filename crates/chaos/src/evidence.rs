@@ -46,8 +46,31 @@ pub struct Evidence {
     pub lost_attempts: Vec<Attempt>,
     /// Hashes of blocks, and of transactions with receipts, that only liars know of.
     pub made_up: BTreeSet<String>,
+    /// Lies that endpoints told, and who was named meanwhile.
+    pub lies: Vec<LieTold>,
+    /// Whether nothing else went wrong: then nobody who lies stays unnamed.
+    pub only_lies: bool,
     /// Transactions that a person has closed after a restore, as sent in the history that was lost.
     pub closed: BTreeSet<String>,
+}
+
+/// A lie that one endpoint of every node told for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LieTold {
+    /// When it began.
+    pub at: Micros,
+    /// Its kind, by its name.
+    pub kind: &'static str,
+    /// The endpoint's place.
+    pub endpoint: usize,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How many nodes' doctors named it.
+    pub doctors: usize,
+    /// How many nodes' metrics named it.
+    pub metrics: usize,
+    /// How many nodes' metrics named another endpoint.
+    pub others: usize,
 }
 
 /// A database that went back to what it had been.

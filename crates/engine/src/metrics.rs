@@ -602,9 +602,10 @@ pub(crate) fn endpoint(chain: ChainId, endpoint: &str) {
     counter!(CONTRADICTED, "chain" => chain, "endpoint" => endpoint).increment(0);
 }
 
-pub(crate) fn contradicted(chain: ChainId, endpoint: &str) {
+/// How often an endpoint has contradicted the others, as its pool counts it.
+pub(crate) fn contradicted(chain: ChainId, endpoint: &str, times: u64) {
     let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
-    counter!(CONTRADICTED, "chain" => chain, "endpoint" => endpoint).increment(1);
+    counter!(CONTRADICTED, "chain" => chain, "endpoint" => endpoint).absolute(times);
 }
 
 /// What is not concluded, and for how long.

@@ -1,6 +1,6 @@
 //! Short runs under faults. Long ones are a command: see `crates/chaos`.
 //!
-//! Fails if any of the rules C1 to C10 is violated, or if the run did not reach what it is for.
+//! Fails if any of the rules C1 to C11 is violated, or if the run did not reach what it is for.
 
 use std::time::Duration;
 

@@ -12,12 +12,14 @@
 //! | `repeats` | C8: the same request again is the same transaction |
 //! | `histories` | C9: histories have no gaps, and step back only by a reorganisation |
 //! | `payloads` | C10: a payload is mined at most once, whatever was restored |
+//! | `naming` | C11: who lies is named |
 //! | `coverage` | what a run must have reached to count |
 //! | `story` | everything about one transaction in the order of time |
 
 mod coverage;
 mod gaps;
 mod histories;
+mod naming;
 mod once;
 mod owners;
 mod payloads;
@@ -50,6 +52,7 @@ pub enum Rule {
     C8,
     C9,
     C10,
+    C11,
 }
 
 impl Rule {
@@ -66,6 +69,7 @@ impl Rule {
             Self::C8 => "the same request is the same transaction; another payload is refused",
             Self::C9 => "histories have no gaps, and step back only by a reorganisation",
             Self::C10 => "a payload is mined at most once, whatever was restored",
+            Self::C11 => "an endpoint that lies is named by doctor and metrics",
         }
     }
 }
@@ -134,7 +138,7 @@ impl Findings {
 
 /// Everything that must not be, by rule.
 pub fn check(evidence: &Evidence) -> Vec<Violation> {
-    let rules: [fn(&Evidence) -> Findings; 10] = [
+    let rules: [fn(&Evidence) -> Findings; 11] = [
         owners::check,
         once::check,
         record::check,
@@ -145,6 +149,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
         repeats::check,
         histories::check,
         payloads::check,
+        naming::check,
     ];
     rules.iter().flat_map(|rule| rule(evidence).found).collect()
 }

@@ -9,7 +9,7 @@ use super::Options;
 use super::sources::Sources;
 use super::stage::Stage;
 use crate::check::Coverage;
-use crate::evidence::{Answer, Ask, Call, Evidence};
+use crate::evidence::{Answer, Ask, Call, Evidence, LieTold};
 use crate::schedule::{Kind, Kinds};
 
 /// Counts of a run.
@@ -83,6 +83,13 @@ impl Figures {
         line("reorganisations", evidence.reorgs.len());
         line("answers lost with a restore", lost_answers(evidence));
         line("attempts lost with a restore", coverage.sent_and_lost);
+        let named = |named: fn(&LieTold) -> bool| {
+            evidence.lies.iter().filter(|lie| named(lie)).count() as u64
+        };
+        lines.push(("lies of an endpoint", evidence.lies.len() as u64));
+        lines.push(("  named by every doctor", named(|lie| lie.doctors == lie.nodes)));
+        lines.push(("  named by all metrics", named(|lie| lie.metrics == lie.nodes)));
+        lines.push(("  with somebody else named", named(|lie| lie.others > 0)));
         lines.push(("words of a person", *stage.diary.words.lock().unwrap()));
         lines.push(("takeovers (from /metrics)", stage.takeovers()));
         lines.push(("hand-overs (from /metrics)", stage.hand_overs()));

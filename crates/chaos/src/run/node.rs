@@ -259,6 +259,12 @@ impl Node {
         }
     }
 
+    /// What it answers to a question; `None` if it does not, or refuses.
+    pub(super) async fn page(&self, path: &str) -> Option<String> {
+        let answer = self.client.get(format!("{}{path}", self.url)).send().await.ok()?;
+        answer.error_for_status().ok()?.text().await.ok()
+    }
+
     /// How often it was started with a wrong clock that showed in its answers.
     pub(super) fn skewed(&self) -> u64 {
         self.skewed.lock().unwrap().len() as u64

@@ -89,6 +89,10 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
             () = track.look.notified() => {}
         }
         let passed = pass(&core, &track, &mut memory).await;
+        for endpoint in track.pool.endpoints() {
+            let (chain, times) = (track.pool.chain(), endpoint.contradictions);
+            metrics::contradicted(chain, &endpoint.shown, times);
+        }
         match passed {
             Ok(()) => memory.failed = 0,
             Err(error) => {

@@ -7,11 +7,14 @@
 //! | `receipts` | receipts in true blocks of what is not in them, and of failures that were none |
 //! | `flap` | a head that goes back and forth |
 //!
+//! and `naming`: whether operators are told who it is.
+//!
 //! A lie is a value that is told what is true from time to time, and answers questions without asking
 //! anybody: so it is the same to every node that asks, and it can be tested by calling it.
 
 mod blocks;
 mod flap;
+mod naming;
 mod receipts;
 
 use std::collections::BTreeSet;
@@ -22,8 +25,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::chain::{Chain, quantity};
+use super::diary::now;
 use super::stage::Stage;
-use crate::schedule::Lie;
+use crate::evidence::LieTold;
+use crate::schedule::{Fault, Lie};
 
 use blocks::MadeUpBlocks;
 use flap::Flap;
@@ -131,17 +136,30 @@ pub(super) async fn tell(
             });
         }
     }
-    while Instant::now() < until {
-        tokio::time::sleep(PAUSE).await;
-        if let Ok(truth) = Truth::of(&stage.chain).await {
-            tale.lock().unwrap().hear(&truth);
+    let at = now();
+    let hear = async {
+        while Instant::now() < until {
+            tokio::time::sleep(PAUSE).await;
+            if let Ok(truth) = Truth::of(&stage.chain).await {
+                tale.lock().unwrap().hear(&truth);
+            }
         }
-    }
+    };
+    let ((), named) = tokio::join!(hear, naming::watch(stage, endpoint, until));
     for node in &stage.nodes {
         node.endpoints[endpoint].heal().await;
     }
     let made_up = tale.lock().unwrap().made_up();
     stage.diary.made_up.lock().unwrap().extend(made_up);
+    stage.diary.lies.lock().unwrap().push(LieTold {
+        at,
+        kind: Fault::Liar(endpoint, lie).kind().name(),
+        endpoint,
+        nodes: stage.nodes.len(),
+        doctors: named.doctors,
+        metrics: named.metrics,
+        others: named.others,
+    });
     Ok(())
 }
 

@@ -253,7 +253,6 @@ fn tell(track: &Track, place: usize, height: u64, words: &str, is_fork: bool) {
         return;
     }
     if let Some(status) = track.pool.endpoints().get(place) {
-        metrics::contradicted(track.pool.chain(), &status.shown);
         if status.contradiction.is_none() {
             tracing::warn!(chain = %track.pool.chain(), endpoint = status.shown, words,
                   "an endpoint contradicts what the others agree on");
