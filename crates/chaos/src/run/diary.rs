@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::evidence::{Attempt, Call, LieTold, Micros, Own, Reorg, Restore, Sent, TokenSample, Tx};
@@ -31,6 +32,8 @@ pub(super) struct Diary {
     /// What a person has closed, and how often a person's word was taken.
     pub(super) closed: Mutex<BTreeSet<String>>,
     pub(super) words: Mutex<u64>,
+    /// How many words a person had to say when it last looked.
+    pub(super) unsaid: AtomicUsize,
     /// Faults by kind, as they were carried out.
     pub(super) faults: Mutex<BTreeMap<Kind, u64>>,
 }
@@ -74,6 +77,11 @@ impl Diary {
 
     pub(super) fn reorg(&self, reorg: Reorg) {
         self.reorgs.lock().unwrap().push(reorg);
+    }
+
+    /// Whether a fault of this kind was carried out.
+    pub(super) fn has_come(&self, kind: Kind) -> bool {
+        self.faults.lock().unwrap().contains_key(&kind)
     }
 
     pub(super) fn fault(&self, kind: Kind) {

@@ -87,6 +87,8 @@ impl Figures {
             evidence.lies.iter().filter(|lie| named(lie)).count() as u64
         };
         lines.push(("lies of an endpoint", evidence.lies.len() as u64));
+        lines.push(("  named by some doctor", named(|lie| lie.doctors > 0)));
+        lines.push(("  named by some metrics", named(|lie| lie.metrics > 0)));
         lines.push(("  named by every doctor", named(|lie| lie.doctors == lie.nodes)));
         lines.push(("  named by all metrics", named(|lie| lie.metrics == lie.nodes)));
         lines.push(("  with somebody else named", named(|lie| lie.others > 0)));

@@ -18,6 +18,10 @@ use crate::schedule::{Fault, Planned, Trouble, Victim};
 
 const SEND: &str = "eth_sendRawTransaction";
 
+/// The time between two restores, however late the second one is: without any, no lane would get
+/// anything done in between.
+const BETWEEN_RESTORES: Duration = Duration::from_secs(1);
+
 /// What a slow endpoint is slow at.
 const READS: [&str; 6] = [
     SEND,
@@ -33,6 +37,19 @@ pub(super) async fn all(stage: &Arc<Stage>, plan: &[Planned], length: Duration) 
     let start = Instant::now();
     let faults = plan.iter().map(async |planned| {
         tokio::time::sleep_until(start + Duration::from_millis(planned.at)).await;
+        let _turn = match planned.fault {
+            Fault::Restore | Fault::PromoteLagging => {
+                let turn = stage.turn.lock().await;
+                let kind = planned.fault.kind();
+                if Instant::now() > start + length && stage.diary.has_come(kind) {
+                    // Each takes longer than planned, and they queue up.
+                    return;
+                }
+                tokio::time::sleep(BETWEEN_RESTORES).await;
+                Some(turn)
+            }
+            _ => None,
+        };
         if one(stage, *planned).await {
             stage.diary.fault(planned.fault.kind());
         }

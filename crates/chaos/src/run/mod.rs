@@ -40,6 +40,7 @@ mod witness;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
@@ -49,7 +50,7 @@ pub use sources::Sources;
 
 use crate::check::{self, Coverage, Violation};
 use crate::evidence::Evidence;
-use crate::schedule::{self, Cast, Fault, Kinds};
+use crate::schedule::{self, Cast, Fault, Kind, Kinds};
 use stage::Stage;
 
 /// Lanes by what happens on them: transfers on all but the last, and outsiders on the first two, bare
@@ -64,6 +65,9 @@ const ENDPOINTS: usize = 3;
 
 /// Short, so that reorganisations reach what was called done.
 const CONFIRMATIONS: u64 = 3;
+
+/// How long an endpoint is not used after it was caught lying.
+const DISTRUSTED: Duration = Duration::from_secs(60);
 
 /// How long a caller may keep a nonce.
 const HOLD_MS: u64 = 4_000;
@@ -113,9 +117,14 @@ impl Options {
         }
     }
 
-    /// How long everything has to settle once faults have stopped.
+    /// How long everything has to settle once faults have stopped. A lie is over when the endpoint is
+    /// trusted again: until then a transaction that no block has room for is not given up, as that takes
+    /// the word of a majority.
     pub fn settle(&self) -> Duration {
-        Duration::from_millis(2 * self.lease_ms) + Duration::from_secs(60)
+        let lies = [Kind::LiarBlocks, Kind::LiarLeap, Kind::LiarReceipts, Kind::LiarFlap];
+        let distrusted = lies.iter().any(|kind| self.kinds.has(*kind)).then_some(DISTRUSTED);
+        let patience = Duration::from_millis(2 * self.lease_ms) + Duration::from_secs(60);
+        patience + distrusted.unwrap_or_default()
     }
 
     fn cast(&self) -> Cast {
@@ -197,9 +206,14 @@ pub async fn run(options: &Options) -> Outcome {
     Outcome { evidence, violations, coverage, figures }
 }
 
-/// Waits until the clients have had their last word and nothing is open, or the time is over.
+/// How long a person may take in the end for all that waits for its word.
+const PERSON: Duration = Duration::from_secs(600);
+
+/// Waits until the clients have had their last word and nothing is open, or the time is over. The time of
+/// what waits for a person's word begins when the person has nothing left to say.
 async fn settle(stage: &Stage, clients: &mut JoinSet<()>, patience: Duration) {
-    let deadline = tokio::time::Instant::now() + patience;
+    let latest = tokio::time::Instant::now() + PERSON;
+    let mut deadline = tokio::time::Instant::now() + patience;
     let last_words = async { while clients.join_next().await.is_some() {} };
     if tokio::time::timeout_at(deadline, last_words).await.is_err() {
         eprintln!("some clients did not get their last word");
@@ -208,6 +222,9 @@ async fn settle(stage: &Stage, clients: &mut JoinSet<()>, patience: Duration) {
     let mut calm = 0;
     while calm < 4 && tokio::time::Instant::now() < deadline {
         let open = stage.witness.open().await;
+        if stage.diary.unsaid.load(Ordering::Acquire) > 0 {
+            deadline = latest.min(tokio::time::Instant::now() + patience);
+        }
         calm = if open == Ok(0) { calm + 1 } else { 0 };
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

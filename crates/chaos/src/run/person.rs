@@ -9,8 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -27,6 +29,9 @@ const UNTIL_MINED: Duration = Duration::from_secs(15);
 
 /// How long the person speaks without a pause: whoever restores the database waits for it.
 const BREATH: Duration = Duration::from_secs(3);
+
+/// Words that are said at one time.
+const AT_ONCE: usize = 8;
 
 /// What a person may say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,13 +85,16 @@ async fn speak(stage: &Stage, client: &reqwest::Client, patience: Patience) {
     let Ok(txs) = stage.witness.txs().await else { return };
     let mut words = words(stage, &txs, patience).await;
     words.extend(unused_nonces(stage, patience).await);
+    // Of hundreds that wait each needs a word, and nobody else waits for the last one to be said.
+    stage.diary.unsaid.store(words.len(), Ordering::Release);
     let began = Instant::now();
-    for word in words {
-        if patience == Patience::FaultsGoOn && began.elapsed() > BREATH {
-            return;
-        }
-        say(stage, client, &word).await;
-    }
+    futures::stream::iter(&words)
+        .for_each_concurrent(AT_ONCE, async |word| {
+            if patience != Patience::FaultsGoOn || began.elapsed() <= BREATH {
+                say(stage, client, word).await;
+            }
+        })
+        .await;
 }
 
 /// What is said, and about what.
@@ -159,6 +167,7 @@ fn lost_nonces(stage: &Stage) -> BTreeMap<(String, u64), Vec<LostAttempt>> {
 
 async fn words(stage: &Stage, txs: &[Tx], patience: Patience) -> Vec<Word> {
     let lost = lost_payloads(stage);
+    let open = stage.witness.restored_lanes().await.unwrap_or_default();
     let none = Vec::new();
     let mut words = Vec::new();
     for (number, signer) in stage.lanes.iter().enumerate() {
@@ -167,6 +176,12 @@ async fn words(stage: &Stage, txs: &[Tx], patience: Patience) -> Vec<Word> {
         let waiting = unbound.iter().filter(|tx| tx.sub_state.as_deref() == Some(WAITS));
         let waiting: Vec<&&Tx> = waiting.collect();
         if waiting.is_empty() {
+            // Nothing waits and nothing more comes: the restore is over. Before that is said, no gap
+            // is filled on this lane.
+            if patience == Patience::Over && unbound.is_empty() && open.contains(signer) {
+                let path = format!("/api/v1/signers/{signer}/restored");
+                words.push(Word::new(path, Verdict::NeverSent));
+            }
             continue;
         }
         // The word about a lane is about all that has no nonce there, whether it is known to wait or

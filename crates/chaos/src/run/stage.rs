@@ -40,6 +40,8 @@ pub(super) struct Stage {
     pub(super) hard_to_estimate: std::sync::Mutex<Vec<usize>>,
     /// Written while the database goes back to what it was, and read by whoever must speak in one history.
     pub(super) history: tokio::sync::RwLock<()>,
+    /// Whose turn it is to lose commits.
+    pub(super) turn: tokio::sync::Mutex<()>,
     /// Amounts that nobody has carried yet.
     amounts: AtomicU64,
     over: AtomicBool,
@@ -92,6 +94,7 @@ impl Stage {
             kept: std::sync::Mutex::default(),
             hard_to_estimate: std::sync::Mutex::default(),
             history: tokio::sync::RwLock::default(),
+            turn: tokio::sync::Mutex::default(),
             amounts: AtomicU64::new(1_000_001),
             over: AtomicBool::new(false),
             _anvil: anvil,

@@ -116,6 +116,13 @@ impl Witness {
         Ok(number(rows[0].get(0)))
     }
 
+    /// Accounts whose restore nobody has settled.
+    pub(super) async fn restored_lanes(&self) -> Result<Vec<String>, Blind> {
+        let sql = "SELECT '0x' || encode(signer, 'hex') FROM lane
+                   WHERE restored_at IS NOT NULL AND restore_settled_at IS NULL";
+        Ok(self.rows(sql, &[]).await?.iter().map(|row| row.get(0)).collect())
+    }
+
     /// Everything that the checker looks at.
     pub(super) async fn dump(&self, evidence: &mut Evidence) -> Result<(), Blind> {
         evidence.txs = self.txs().await?;

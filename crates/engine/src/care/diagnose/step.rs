@@ -75,7 +75,13 @@ fn gap(facts: &LaneFacts, nonce: Nonce) -> Finding {
         let remedy = Remedy { needs_attestation: true, ..Remedy::new("fill", remedy) };
         return finding(Severity::Blocked, "gap", words, Some(remedy));
     }
-    let remedy = if facts.can_sign {
+    let remedy = if facts.restored.as_ref().is_some_and(|restored| restored.open) {
+        Remedy::new(
+            "restored",
+            "no gap is filled before somebody says of this signer what became of the restore \
+             (stile signer restored): the lost history may have used the nonce",
+        )
+    } else if facts.can_sign {
         Remedy::new("fill", format!("an empty transaction is made for nonce {nonce}")).automatic()
     } else {
         Remedy::new(

@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::care::facts::{
-    AgreementFacts, AttemptFacts, HeadFacts, HoldFacts, HolderFacts, TxFacts, UnestimatedFacts,
+    AgreementFacts, AttemptFacts, HeadFacts, HoldFacts, HolderFacts, RestoredFacts, TxFacts,
+    UnestimatedFacts,
 };
 
 fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {
@@ -147,6 +148,11 @@ fn whatever_stops_a_lane_has_a_name_and_a_remedy() {
     lost.tx.as_mut().unwrap().state = TxState::Confirmed;
     finds(with(lost), "chain-reset", Some("resume"));
     finds(with(HeadFacts { nonce: 5, hold: None, tx: None }), "gap", Some("fill"));
+    // It is not filled before the restore is settled, and nobody is promised that.
+    let open =
+        RestoredFacts { open: true, waiting: 0, tx_ids: Vec::new(), unread: 0, unclaimed: 0 };
+    let gap = with(HeadFacts { nonce: 5, hold: None, tx: None });
+    finds(LaneFacts { restored: Some(open), ..gap }, "gap", Some("restored"));
     finds(with(held(HoldStatus::Suspect)), "suspect-hold", Some("attest"));
     finds(with(held(HoldStatus::Consumed)), "silent-hold", Some("ask-the-caller"));
     let restored = LaneFacts { aligned: false, chain_nonce: Some(12), head: None, ..facts() };
