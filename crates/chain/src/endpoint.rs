@@ -48,6 +48,9 @@ const STANDS_STILL: Duration = Duration::from_secs(60);
 /// How often a head may go back within [`SET_ASIDE`]: nodes behind a load balancer are not level.
 const TOLERATED_RETREATS: u32 = 2;
 
+/// How long nobody waits for an endpoint that was left behind, where the others are enough.
+const LATE_FOR: Duration = Duration::from_secs(30);
+
 /// The places at an endpoint, for whoever shares them out.
 #[derive(Debug, Clone)]
 pub struct EndpointPlaces {
@@ -106,6 +109,8 @@ struct Standing {
     retreats: Option<(Instant, u32)>,
     /// What it said that the others contradict, and when.
     contradiction: Option<(Instant, String)>,
+    /// When the others were enough and it had not answered yet.
+    late: Option<Instant>,
 }
 
 impl Standing {
@@ -199,6 +204,16 @@ impl Endpoint {
     /// Whether it answered the last time it was asked.
     pub(crate) fn answers(&self) -> bool {
         self.standing().answers
+    }
+
+    /// Whether the others had to go on without it a short while ago.
+    pub(crate) fn is_late(&self) -> bool {
+        self.standing().late.is_some_and(|late| late.elapsed() < LATE_FOR)
+    }
+
+    /// It has answered while there was time, or the others went on without it.
+    pub(crate) fn note_time(&self, is_late: bool) {
+        self.standing().late = is_late.then(Instant::now);
     }
 
     /// It answered, and properly. How its head stands to the others' is for the pool to say.
