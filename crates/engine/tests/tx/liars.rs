@@ -572,7 +572,7 @@ async fn hole_23_receipts_of_many_blocks_are_asked_for_at_once(bench: Bench) {
     let trio = Trio::start().await;
     let node = start_patient(&bench, &trio).await;
     let mut ids = Vec::new();
-    trio.liar().hold("eth_getBlockByHash");
+    trio.liar().hold("eth_getBlockByNumber");
     for turn in 0..4 {
         let request = transfer(0, &format!("many-{turn}"));
         ids.push(on_its_way(&node, &trio.anvil, request).await.0.id);
@@ -601,7 +601,7 @@ async fn hole_23_receipts_of_many_blocks_are_asked_for_at_once(bench: Bench) {
 
 async fn hole_23_what_a_receipt_says_besides_is_agreed_on(bench: Bench) {
     let trio = Trio::start().await;
-    let contract = Some("0x00000000000000000000000000000000000000aa");
+    let contract = Some("0x0000000000000000000000000000000000000077");
     for (turn, contract) in [contract, None].into_iter().enumerate() {
         let node = start_trio(&bench, &trio).await;
         embellish(trio.liar(), contract, "0x1");
@@ -612,7 +612,7 @@ async fn hole_23_what_a_receipt_says_besides_is_agreed_on(bench: Bench) {
         assert_eq!((receipt.contract_address, receipt.gas_used), (None, 21_000));
         let words = named(&node, trio.liar()).await;
         let said = match contract {
-            Some(_) => "made 0x00000000000000000000000000000000000000AA",
+            Some(_) => "made 0x0000000000000000000000000000000000000077 in block",
             None => "used 1 gas in block",
         };
         assert!(words.contains(said), "{words}");
