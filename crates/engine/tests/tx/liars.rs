@@ -572,13 +572,14 @@ async fn hole_23_receipts_of_many_blocks_are_asked_for_at_once(bench: Bench) {
     let trio = Trio::start().await;
     let node = start_patient(&bench, &trio).await;
     let mut ids = Vec::new();
-    trio.liar().hold("eth_getBlockByNumber");
     for turn in 0..4 {
         let request = transfer(0, &format!("many-{turn}"));
         ids.push(on_its_way(&node, &trio.anvil, request).await.0.id);
-        trio.anvil.mine(1).await;
     }
-    trio.anvil.mine(2).await;
+    // One for each block, and all of them seen at once.
+    trio.anvil.rpc("evm_setBlockGasLimit", json!(["0x61a8"])).await;
+    trio.liar().hold("eth_getBlockByNumber");
+    trio.anvil.mine(6).await;
     // Nobody is outvoted, and nothing is agreed on, before one of these answers.
     let silent = &trio.proxies[1..];
     for proxy in silent {

@@ -105,7 +105,7 @@ pub(super) async fn find(
         let Some(parent) = view.block(lowest.parent).await? else {
             return Err(changed(view, lowest.height.saturating_sub(1)).into());
         };
-        is_below(&parent.header, &lowest)?;
+        is_parent(&parent.header, &lowest)?;
         blocks.push_front(parent);
     }
     let known = |block: &Block| window.fit(&block.header) == Fit::Known;
@@ -153,7 +153,7 @@ fn is_the_same(said: &Header, shown: &Header) -> Result<(), Fault> {
 
 /// Whether a block can be the parent of another: it is one lower. So every step back leads down,
 /// and the way ends at the lowest known height at the latest.
-fn is_below(parent: &Header, child: &Header) -> Result<(), Fault> {
+fn is_parent(parent: &Header, child: &Header) -> Result<(), Fault> {
     if parent.height.checked_add(1) == Some(child.height) && parent.hash == child.parent {
         return Ok(());
     }
@@ -218,12 +218,12 @@ mod tests {
     fn hole_23_every_step_back_leads_down() {
         let child = Header { height: 7, hash: B256::repeat_byte(7), parent: B256::repeat_byte(6) };
         let parent = |height| Header { height, hash: child.parent, parent: B256::ZERO };
-        assert_eq!(words(is_below(&parent(6), &child)), "");
+        assert_eq!(words(is_parent(&parent(6), &child)), "");
         for height in [0, 5, 7, 8, u64::MAX] {
-            assert!(words(is_below(&parent(height), &child)).contains("as the parent of block 7"));
+            assert!(words(is_parent(&parent(height), &child)).contains("as the parent of block 7"));
         }
         let other = Header { hash: B256::ZERO, ..parent(6) };
-        assert!(is_below(&other, &child).is_err());
+        assert!(is_parent(&other, &child).is_err());
     }
 
     #[test]
