@@ -217,7 +217,7 @@ mod tests {
         };
         assert_eq!(steps(false, None, std::slice::from_ref(&block)), Question::Nothing);
         assert_eq!(steps(false, None, &[]), Question::Nothing);
-        assert_eq!(steps(false, Some(7), &[block.clone()]), Question::Fork(header));
+        assert_eq!(steps(false, Some(7), std::slice::from_ref(&block)), Question::Fork(header));
         assert_eq!(steps(false, Some(7), &[]), Question::Emptied);
         assert_eq!(steps(true, None, &[block]), Question::Leap);
     }
