@@ -78,6 +78,8 @@ pub(crate) struct Sight {
     pub(crate) trouble: Option<String>,
     pub(crate) doubt: Option<Doubt>,
 }
+/// How long nobody waits for an endpoint that was left behind, where the others are enough.
+const LATE_FOR: Duration = Duration::from_secs(30);
 
 /// The places at an endpoint, for whoever shares them out.
 #[derive(Debug, Clone)]
@@ -142,6 +144,8 @@ struct Standing {
     /// What it said that the others contradict, and when.
     contradiction: Option<(Instant, String)>,
     contradictions: u64,
+    /// When the others were enough and it had not answered yet.
+    late: Option<Instant>,
 }
 
 impl Standing {
@@ -253,6 +257,16 @@ impl Endpoint {
     /// Whether it answered the last time it was asked.
     pub(crate) fn answers(&self) -> bool {
         self.standing().answers
+    }
+
+    /// Whether the others had to go on without it a short while ago.
+    pub(crate) fn is_late(&self) -> bool {
+        self.standing().late.is_some_and(|late| late.elapsed() < LATE_FOR)
+    }
+
+    /// It has answered while there was time, or the others went on without it.
+    pub(crate) fn note_time(&self, is_late: bool) {
+        self.standing().late = is_late.then(Instant::now);
     }
 
     /// Whether it is set aside, and its head has not risen lately either.

@@ -28,6 +28,7 @@
 //! | `fees`, `estimate`, `send`, `known` | what is asked around a transaction |
 //! | `taking` | whether an endpoint takes transactions, and when it is asked next |
 //! | `votes` | what each endpoint says about a block |
+//! | `hearing` | waiting for that, and not for the slowest |
 //! | `report` | what each of them says of an account, for whoever looks for what is wrong |
 //! | `classify` | what nodes mean by what they say: the only place that reads error texts |
 //! | `wordings` | what they do say, word for word |
@@ -52,6 +53,7 @@ mod endpoint;
 mod estimate;
 mod fees;
 mod flight;
+mod hearing;
 mod hints;
 mod in_turn;
 mod judge;

@@ -185,7 +185,8 @@ impl Told {
             status: status == U64::from(1),
             gas_used: self.gas_used.to(),
             effective_gas_price: u128::try_from(price).map_err(|_| ABSURD)?,
-            contract_address: self.contract_address,
+            // Some nodes write it so where none was made.
+            contract_address: self.contract_address.filter(|made| *made != Address::ZERO),
         }))
     }
 }
@@ -219,6 +220,18 @@ mod tests {
         assert_eq!((receipt.block_number, receipt.gas_used), (7, 21_000));
         let reverted = told(|value| value["status"] = json!("0x0"));
         assert!(!read_receipt(reverted, B256::repeat_byte(1)).unwrap().unwrap().status);
+    }
+
+    #[test]
+    fn nobody_makes_a_contract_at_the_address_zero() {
+        let made = |address: Value| {
+            let told = told(|value| value["contractAddress"] = address);
+            read_receipt(told, B256::repeat_byte(1)).unwrap().unwrap().contract_address
+        };
+        let contract = Address::repeat_byte(7);
+        assert_eq!(made(json!(contract)), Some(contract));
+        assert_eq!(made(json!(null)), None);
+        assert_eq!(made(json!(Address::ZERO)), None);
     }
 
     #[test]

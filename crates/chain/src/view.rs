@@ -2,8 +2,8 @@
 //! fits together.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy::primitives::{Address, B256};
 use serde_json::json;
@@ -34,6 +34,8 @@ pub struct View {
     place: usize,
     endpoint: Arc<Endpoint>,
     head: Header,
+    /// The first thing that was asked of it in vain.
+    trouble: Arc<Mutex<Option<String>>>,
 }
 
 impl View {
@@ -43,7 +45,32 @@ impl View {
         endpoint: Arc<Endpoint>,
         head: Header,
     ) -> Self {
-        Self { chain: pool.chain(), batch_limit: pool.batch_limit(), place, endpoint, head }
+        let (chain, batch_limit) = (pool.chain(), pool.batch_limit());
+        Self { chain, batch_limit, place, endpoint, head, trouble: Arc::default() }
+    }
+
+    /// The same view with a memory of its own for what is asked in vain.
+    #[must_use]
+    pub fn for_one(self) -> Self {
+        Self { trouble: Arc::default(), ..self }
+    }
+
+    /// The first thing that was asked of the endpoint in vain, in words. `None` if it has answered
+    /// everything so far.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The endpoint does not have what it has to have by its own word.
+    pub fn lacks(&self, what: impl Into<String>) -> ChainError {
+        let what = what.into();
+        self.note_trouble(&what);
+        ChainError::Unreachable { chain: self.chain, said: vec![self.endpoint.complaint(what)] }
+    }
+
+    fn note_trouble(&self, words: &str) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.get_or_insert_with(|| words.to_owned());
     }
 
     /// The newest block's header. The block itself is asked for when it turns out to be new.
@@ -158,6 +185,10 @@ impl View {
     fn tell<T>(&self, answer: Result<T, CallError>) -> Result<T, ChainError> {
         answer.map_err(|error| {
             self.endpoint.note(&error);
+            // Too many calls of our own are no fault of the endpoint's.
+            if !matches!(error, CallError::Crowded(_)) {
+                self.note_trouble(&error.to_string());
+            }
             let said = vec![self.endpoint.complaint(error)];
             ChainError::Unreachable { chain: self.chain, said }
         })

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use alloy::primitives::B256;
-use futures::future::join_all;
 use stile_domain::{Header, HeaderWindow, Heads, Quorum, Receipt, Votes};
 
 use crate::blocks::{Block, With, at_call, read_at};
@@ -64,36 +63,52 @@ impl ChainPool {
             true => (With::Transactions, self.batch_limit().min(WHOLE_BLOCKS)),
             false => (With::Hashes, self.batch_limit()),
         };
-        let asked = self.endpoints.iter().map(async |endpoint| {
-            let blocks = match endpoint.answers() {
-                true => blocks_at(endpoint, heights, with, limit).await,
-                false => HashMap::new(),
-            };
-            Ballot { endpoint: endpoint.shown().to_owned(), blocks }
+        let asked = self.endpoints.iter().map(async |endpoint| match endpoint.answers() {
+            true => blocks_at(endpoint, heights, with, limit).await,
+            false => HashMap::new(),
         });
-        Ballots(join_all(asked).await)
+        let is_settled = |heard: &[Option<HashMap<u64, Block>>]| {
+            heights.iter().all(|height| {
+                let said = heard.iter().flatten().map(|blocks| blocks.get(height));
+                self.quorum.is_settled(&said.collect::<Vec<_>>())
+            })
+        };
+        let heard = self.hear(asked, is_settled).await;
+        let ballot = |(endpoint, blocks): (&Arc<Endpoint>, Option<HashMap<u64, Block>>)| {
+            let blocks = blocks.unwrap_or_default();
+            Ballot { endpoint: endpoint.shown().to_owned(), blocks }
+        };
+        Ballots(self.endpoints.iter().zip(heard).map(ballot).collect())
     }
 
     /// The receipts of these transactions in a block, by the word of each endpoint that `has` the
-    /// block; of the others, and of those that do not answer, none. One question to each endpoint,
-    /// however many receipts are wanted.
+    /// block; of the others, of those that do not answer, and of those that are left behind, none.
+    /// One question to each endpoint, however many receipts are wanted.
     pub async fn receipts_by_each(
         &self,
         block: &Header,
         wanted: &[B256],
         has: &[bool],
     ) -> Vec<Vec<Receipt>> {
-        let asked =
-            self.endpoints.iter().zip(has).enumerate().map(async |(place, (endpoint, has))| {
-                match has {
-                    true => {
-                        let view = View::new(self, place, Arc::clone(endpoint), *block);
-                        view.receipts_in(block, wanted).await.unwrap_or_default()
-                    }
-                    false => Vec::new(),
+        let asked = self.endpoints.iter().enumerate().map(async |(place, endpoint)| {
+            // Whoever has just not answered is not asked about the next block, either.
+            match has.get(place) == Some(&true) && endpoint.answers() {
+                true => {
+                    let view = View::new(self, place, Arc::clone(endpoint), *block);
+                    view.receipts_in(block, wanted).await.unwrap_or_default()
                 }
-            });
-        join_all(asked).await
+                false => Vec::new(),
+            }
+        });
+        let is_settled = |heard: &[Option<Vec<Receipt>>]| {
+            wanted.iter().all(|hash| {
+                let said = heard.iter().flatten();
+                let said = said.map(|it| it.iter().find(|receipt| receipt.tx_hash == *hash));
+                self.quorum.is_settled(&said.collect::<Vec<_>>())
+            })
+        };
+        let heard = self.hear(asked, is_settled).await;
+        heard.into_iter().map(Option::unwrap_or_default).collect()
     }
 
     /// How far the chain has come: its newest block, and with `tags` also up to where a quorum calls
@@ -108,8 +123,17 @@ impl ChainPool {
         let rises = |endpoint: &Endpoint| endpoint.progress().is_some_and(|(_, rises)| rises);
         let answering = || self.endpoints.iter().filter(|endpoint| endpoint.answers());
         let goes_on = self.quorum.required() == 1 && answering().any(|endpoint| rises(endpoint));
-        let counted = answering().filter(|endpoint| rises(endpoint) || !goes_on);
-        let said = join_all(counted.map(|endpoint| endpoint.tagged())).await;
+        let counts = |endpoint: &Endpoint| endpoint.answers() && (rises(endpoint) || !goes_on);
+        let asked = self.endpoints.iter().map(async |endpoint| match counts(endpoint) {
+            true => endpoint.tagged().await,
+            false => [None; 2],
+        });
+        // Whoever comes later can only raise what so many say.
+        let enough = self.quorum.required().max(2);
+        let is_settled = |heard: &[Option<[Option<Header>; 2]>]| {
+            heard.iter().flatten().filter(|said| said.iter().all(Option::is_some)).count() >= enough
+        };
+        let said: Vec<_> = self.hear(asked, is_settled).await.into_iter().flatten().collect();
         let fits = |header: &&Header| {
             header.height <= latest
                 && known.hash_at(header.height).is_none_or(|hash| hash == header.hash)

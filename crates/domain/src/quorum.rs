@@ -102,6 +102,16 @@ impl Quorum {
         }
     }
 
+    /// Whether those who have not spoken yet can change nothing any more, by the words of those who
+    /// have; `None` for those who have nothing to say.
+    pub fn is_settled<T: PartialEq>(self, heard: &[Option<T>]) -> bool {
+        let enough = self.required.max(self.configured / 2 + 1);
+        let silent = heard.iter().filter(|word| word.is_none()).count();
+        let said = |word: &T| heard.iter().flatten().filter(|other| *other == word).count();
+        silent > self.configured.saturating_sub(self.required)
+            || heard.iter().flatten().any(|word| said(word) >= enough)
+    }
+
     /// The height that a quorum has reached, by the heads of those that answer; the lowest of them
     /// where fewer than a quorum answer.
     pub fn reached(self, heads: &[u64]) -> Option<u64> {
@@ -243,6 +253,51 @@ mod tests {
         assert_eq!(three.decide(&'a', &[Some('a'), None, None]), Decision::Open(TooFewVoters));
         assert_eq!(usual(2).decide(&'a', &[Some('b'), None]), Decision::Outvoted('b'));
         assert_eq!(usual(1).decide(&'a', &[Some('b')]), Decision::Outvoted('b'));
+    }
+
+    #[test]
+    fn hole_23_nobody_waits_for_words_that_change_nothing() {
+        let (a, b, none) = (Some('a'), Some('b'), None);
+        let one_of_three = Quorum::of(3, Some(1)).unwrap();
+        let all = Quorum::of(3, Some(3)).unwrap();
+        let table: [(Quorum, &[Option<char>], bool); 15] = [
+            (usual(1), &[], false),
+            (usual(1), &[a], true),
+            // The other of two can always contradict.
+            (usual(2), &[a], false),
+            (usual(2), &[none], false),
+            (usual(2), &[a, a], true),
+            (usual(2), &[a, b], false),
+            (usual(3), &[a], false),
+            (usual(3), &[a, b], false),
+            (usual(3), &[a, none], false),
+            (usual(3), &[a, a], true),
+            (usual(3), &[b, b], true),
+            (usual(3), &[none, none], true),
+            (one_of_three, &[none, none], false),
+            (one_of_three, &[a], false),
+            (all, &[none], true),
+        ];
+        for (quorum, heard, settled) in table {
+            assert_eq!(quorum.is_settled(heard), settled, "{quorum:?} {heard:?}");
+            if !settled || heard.is_empty() {
+                continue;
+            }
+            // Whatever the rest say: what is decided about a claim stays so.
+            let missing = quorum.configured() - heard.len();
+            for claim in ['a', 'b'] {
+                let holds = |rest: Option<char>| {
+                    let mut said = heard.to_vec();
+                    said.extend(vec![rest; missing]);
+                    match quorum.decide(&claim, &said) {
+                        Decision::Open(_) => None,
+                        decision => Some(decision),
+                    }
+                };
+                assert_eq!(holds(a), holds(none), "{quorum:?} {heard:?} {claim}");
+                assert_eq!(holds(b), holds(none), "{quorum:?} {heard:?} {claim}");
+            }
+        }
     }
 
     #[test]

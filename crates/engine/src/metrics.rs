@@ -165,7 +165,7 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (
         CONTRADICTED,
         Kind::Counter,
-        "Times an endpoint contradicted what the others agree on, by chain and endpoint",
+        "Times an endpoint was set aside because it contradicts what the others agree on or itself, or is followed and does not give the blocks that it has by its own word, by chain and endpoint",
     ),
     (
         WITHHELD,

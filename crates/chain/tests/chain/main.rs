@@ -14,3 +14,4 @@ mod secrets;
 mod sending;
 mod signers;
 mod support;
+mod voting;

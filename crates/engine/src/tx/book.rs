@@ -397,6 +397,19 @@ impl Book {
         }
     }
 
+    /// Takes a step that ends a transaction, and takes it out. If the step does not apply it stays: what
+    /// is open by the record has to be in the book.
+    pub(crate) fn finish(
+        &mut self,
+        id: TxId,
+        step: Step,
+        data: serde_json::Value,
+    ) -> Option<TxChange> {
+        let change = self.step(id, step, data)?;
+        self.close(id);
+        Some(change)
+    }
+
     /// Takes a step: decides by the rule, remembers, and answers with what is to be written. `None`
     /// if it is not open or the step does not apply any more; whoever saw it came too late.
     pub(crate) fn step(
@@ -510,6 +523,20 @@ pub(crate) mod tests {
         book.touched.set(0);
         book.drop_lane(lane(7));
         assert_eq!(book.touched.get(), 0, "an empty lane costs nothing");
+    }
+
+    #[test]
+    fn hole_23_what_does_not_end_stays_in_the_book() {
+        let mut book = filled(1, 1);
+        let id = open(1, 0).id;
+        // It is in no block any more, since somebody asked whether it is final.
+        assert!(book.finish(id, Step::Final, serde_json::json!({})).is_none());
+        assert!(book.get(id).is_some());
+        let outcome = stile_domain::Outcome::Success;
+        assert!(book.step(id, Step::Mined(outcome), serde_json::json!({})).is_some());
+        let done = book.finish(id, Step::Final, serde_json::json!({})).unwrap();
+        assert_eq!(done.standing.state, TxState::Confirmed);
+        assert!(book.get(id).is_none());
     }
 
     #[test]

@@ -27,6 +27,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
 use stile_chain::{ChainError, Sighting, View};
 use stile_domain::{B256, Header, HeaderWindow, Lane, Receipt, TakenBack, TxId, Verdict};
 use stile_store::{HeaderUpdate, OpenTx};
@@ -36,7 +37,7 @@ use self::alarm::Lost;
 pub(crate) use self::apply::mine;
 pub(crate) use self::finality::canonical;
 use self::gate::Compared;
-use self::path::Steps;
+use self::path::{Fault, Steps};
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::outside::{self, Strange};
@@ -44,6 +45,17 @@ use crate::tx::track::Track;
 
 /// Passes that may fail before a block is passed whose receipts cannot be had.
 const PATIENCE: u32 = 3;
+
+/// Passes in a row in which an endpoint may not give what it has to have, before another one is
+/// followed.
+const UNSHOWN: u32 = 3;
+
+/// How long the way to the newest block may take, or the receipts on it, where another endpoint could
+/// be followed instead.
+const SHOWN_WITHIN: Duration = Duration::from_secs(60);
+
+/// Blocks whose receipts are asked for at once.
+const RECEIPTS: usize = 4;
 
 /// Transactions that wait for a quorum to see them. Comparing lanes with their chain finds the rest.
 const STRANGE_KEPT: usize = 1000;
@@ -55,6 +67,8 @@ struct Memory {
     endpoint: String,
     /// How many passes in a row have failed; the first one is told.
     failed: u32,
+    /// In how many passes in a row the endpoint did not give what it has to have.
+    unshown: u32,
     /// What this pass does not conclude for want of agreement.
     withheld: Option<(Verdict, String)>,
     /// The newest block that was compared with what the other endpoints have.
@@ -88,7 +102,7 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
             () = track.pool.next_head() => {}
             () = track.look.notified() => {}
         }
-        let passed = pass(&core, &track, &mut memory).await;
+        let passed = look(&core, &track, &mut memory).await;
         for endpoint in track.pool.endpoints() {
             let (chain, times) = (track.pool.chain(), endpoint.contradictions);
             metrics::contradicted(chain, &endpoint.shown, times);
@@ -128,34 +142,102 @@ pub(crate) fn window_limit(core: &Core) -> usize {
     core.settings.tx.reorg_window as usize + 72
 }
 
-async fn pass(core: &Arc<Core>, track: &Track, memory: &mut Memory) -> Result<(), ChainError> {
-    let view = track.pool.view().await?;
+/// One pass. An endpoint that shows its newest block and does not give what belongs to it is left for
+/// another one after a few passes.
+async fn look(core: &Arc<Core>, track: &Track, memory: &mut Memory) -> Result<(), ChainError> {
+    let view = track.pool.view().await?.for_one();
     let same_endpoint = memory.endpoint == view.endpoint();
-    memory.endpoint = view.endpoint().to_owned();
+    if !same_endpoint {
+        memory.endpoint = view.endpoint().to_owned();
+        memory.unshown = 0;
+    }
+    let passed = pass(core, track, &view, same_endpoint, memory).await;
+    match view.trouble() {
+        Some(trouble) => {
+            memory.unshown = memory.unshown.saturating_add(1);
+            if memory.unshown >= UNSHOWN {
+                let head = view.head().height;
+                let words =
+                    format!("is at block {head} and does not give what belongs to it: {trouble}");
+                leave(track, &view, &words);
+            }
+        }
+        None if passed.is_ok() => memory.unshown = 0,
+        None => {}
+    }
+    passed
+}
+
+async fn pass(
+    core: &Arc<Core>,
+    track: &Track,
+    view: &View,
+    same_endpoint: bool,
+    memory: &mut Memory,
+) -> Result<(), ChainError> {
     memory.withheld = None;
     let window = track.window().clone();
     if window.tip().map(|tip| tip.hash) != Some(view.head().hash) {
-        let (chain, behind) = (track.pool.chain(), &mut memory.behind);
-        let path = path::find(chain, &view, &window, same_endpoint, behind).await?;
+        let path = path::find(view, &window, same_endpoint, &mut memory.behind);
+        let path = in_time(track, view, path).await?;
+        let path = path.map_err(|fault| match fault {
+            Fault::Unread(error) => error,
+            Fault::Impossible(words) => {
+                evidence::name(track, view.place(), &words);
+                ChainError::Unreachable { chain: track.pool.chain(), said: vec![words] }
+            }
+        })?;
         if let Some(steps) = path.into_steps()
-            && gate::admits(track, &view, &window, &steps, memory).await
+            && gate::admits(track, view, &window, &steps, memory).await
         {
-            advance(core, track, &view, &window, steps, memory).await?;
+            advance(core, track, view, &window, steps, memory).await?;
         }
     } else {
         memory.behind = 0;
     }
-    if gate::compare(core, track, &view, memory).await? == Compared::Forgotten {
+    if gate::compare(core, track, view, memory).await? == Compared::Forgotten {
         tell_withheld(track, memory.withheld.take());
         return Ok(());
     }
-    memory.strange =
-        outside::look_at(core, track, &view, std::mem::take(&mut memory.strange)).await;
-    verify::left(core, track, &view).await;
-    verify::adopted(core, track, &view).await?;
-    finality::conclude(core, track, &view, memory).await?;
+    memory.strange = outside::look_at(core, track, view, std::mem::take(&mut memory.strange)).await;
+    verify::left(core, track, view).await;
+    verify::adopted(core, track, view).await?;
+    finality::conclude(core, track, view, memory).await?;
     tell_withheld(track, memory.withheld.take());
     Ok(())
+}
+
+/// Whether another endpoint could be followed.
+fn has_others(track: &Track, place: usize) -> bool {
+    let others = track.pool.endpoints().into_iter().enumerate();
+    others.filter(|(other, _)| *other != place).any(|(_, status)| status.usable)
+}
+
+/// Has another endpoint followed for a while, if there is one.
+fn leave(track: &Track, view: &View, words: &str) {
+    if has_others(track, view.place()) {
+        evidence::name(track, view.place(), words);
+    }
+}
+
+/// Waits for what is read from the endpoint that is followed: not without end where another one could
+/// be followed instead.
+async fn in_time<T>(
+    track: &Track,
+    view: &View,
+    reading: impl Future<Output = T>,
+) -> Result<T, ChainError> {
+    if !has_others(track, view.place()) {
+        return Ok(reading.await);
+    }
+    match tokio::time::timeout(SHOWN_WITHIN, reading).await {
+        Ok(read) => Ok(read),
+        Err(_) => {
+            let words = format!("takes more than {SHOWN_WITHIN:?} to show its newest blocks");
+            leave(track, view, &words);
+            Err(view.lacks(words))
+        }
+    }
 }
 
 /// Says what is not concluded, once.
@@ -196,26 +278,29 @@ async fn advance(
     let mut found: HashMap<TxId, Receipt> = HashMap::new();
     let held: HashSet<Lane> = held_lanes(core, track).into_iter().collect();
     let mut strange: Vec<Strange> = Vec::new();
+    let mut wanted: Vec<(Header, Vec<B256>)> = Vec::new();
     for block in &path.blocks {
-        let wanted: Vec<_> = {
-            let book = track.book();
-            let (ours, others): (Vec<&Sighting>, Vec<&Sighting>) =
-                block.transactions.iter().partition(|tx| book.by_hash(&tx.hash).is_some());
-            let header = block.header;
-            let of_lane = |tx: &&Sighting| Lane::new(track.pool.chain(), tx.from);
-            let others = others.into_iter().filter(|tx| held.contains(&of_lane(tx)));
-            strange.extend(others.map(|tx| Strange { lane: of_lane(&tx), seen: *tx, header }));
-            ours.into_iter().map(|tx| tx.hash).collect()
-        };
-        if wanted.is_empty() {
-            continue;
+        let book = track.book();
+        let (ours, others): (Vec<&Sighting>, Vec<&Sighting>) =
+            block.transactions.iter().partition(|tx| book.by_hash(&tx.hash).is_some());
+        let header = block.header;
+        let of_lane = |tx: &&Sighting| Lane::new(track.pool.chain(), tx.from);
+        let others = others.into_iter().filter(|tx| held.contains(&of_lane(tx)));
+        strange.extend(others.map(|tx| Strange { lane: of_lane(&tx), seen: *tx, header }));
+        if !ours.is_empty() {
+            wanted.push((header, ours.into_iter().map(|tx| tx.hash).collect()));
         }
-        let receipts = match view.receipts_in(&block.header, &wanted).await {
+    }
+    let receipts = wanted.iter().map(|(header, hashes)| view.receipts_in(header, hashes));
+    let receipts = futures::stream::iter(receipts.collect::<Vec<_>>()).buffered(RECEIPTS);
+    let receipts: Vec<_> = in_time(track, view, receipts.collect()).await?;
+    for ((header, wanted), receipts) in wanted.into_iter().zip(receipts) {
+        let receipts = match receipts {
             Ok(receipts) => receipts,
             Err(error) if patient => return Err(error),
             // The chain goes on, whatever is the matter with this block's receipts.
             Err(error) => {
-                let height = block.header.height;
+                let height = header.height;
                 warn!(%error, height, "the receipts of a block cannot be had at once: one by one");
                 Vec::new()
             }
@@ -258,13 +343,18 @@ async fn advance(
     apply::blocks(core, track, path.above.filter(|_| !replaced.is_empty()), &replaced, found);
     save(core, track, canonical, replaced).await;
     memory.strange.extend(strange);
-    memory.strange.truncate(STRANGE_KEPT);
+    keep_newest(&mut memory.strange, STRANGE_KEPT);
     match track.pool.fee_quote().await {
         Ok(quote) => track.set_quote(quote),
         Err(error) => tracing::debug!(%error, "no fee quote"),
     }
     metrics::head(track.pool.chain(), heads.latest);
     Ok(())
+}
+
+/// Drops the oldest, which come first, if there are more than this many.
+fn keep_newest<T>(all: &mut Vec<T>, kept: usize) {
+    all.drain(..all.len().saturating_sub(kept));
 }
 
 /// Too much happened in between, or nothing was known before: every open transaction is compared
@@ -369,5 +459,20 @@ async fn save(core: &Core, track: &Track, canonical: Vec<Header>, replaced: Vec<
     if let Err(error) = core.store.save_headers(&update).await {
         metrics::store_failed("save_headers");
         warn!(%error, "headers could not be written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hole_23_of_too_many_strange_transactions_the_newest_are_kept() {
+        let mut few = vec![1, 2];
+        keep_newest(&mut few, 3);
+        assert_eq!(few, [1, 2]);
+        let mut many: Vec<usize> = (0..=STRANGE_KEPT).collect();
+        keep_newest(&mut many, STRANGE_KEPT);
+        assert_eq!((many.len(), many[0], many.last()), (STRANGE_KEPT, 1, Some(&STRANGE_KEPT)));
     }
 }

@@ -120,21 +120,18 @@ pub(crate) fn settled(
     if let Some(successor) = successor {
         data["replacedBy"] = successor.id.to_string().into();
     }
-    let mut change = book.step(id, Step::Superseded(rival.by), data);
-    if let Some(change) = &mut change {
-        change.successor = successor.cloned().map(Box::new);
-        if rival.by == Successor::Outsider {
-            let which = rival.tx_hash.map_or("a transaction".to_owned(), |hash| hash.to_string());
-            let why = format!(
-                "its nonce {nonce} went to {which} in block {}, which is not Stile's",
-                rival.block_number
-            );
-            change.error = Set::To(why);
-        }
+    let Some(mut change) = book.finish(id, Step::Superseded(rival.by), data) else { return };
+    change.successor = successor.cloned().map(Box::new);
+    if rival.by == Successor::Outsider {
+        let which = rival.tx_hash.map_or("a transaction".to_owned(), |hash| hash.to_string());
+        let why = format!(
+            "its nonce {nonce} went to {which} in block {}, which is not Stile's",
+            rival.block_number
+        );
+        change.error = Set::To(why);
     }
     metrics::superseded(rival.by.name());
     info!(txId = %id, signer = %lane.signer, chain = %lane.chain, nonce, by = %rival.by,
           successor = successor.map(|tx| tx.id.to_string()), "failed: its nonce is final with another transaction");
-    core.recorder.write(lane, change);
-    book.close(id);
+    core.recorder.write(lane, Some(change));
 }

@@ -38,8 +38,8 @@ pub(crate) struct Track {
     estimates: Mutex<Estimates>,
     withheld: Mutex<Option<Withheld>>,
     left: Mutex<Vec<Left>>,
-    /// Transactions about whose lost finality a person was called.
-    pub(crate) alarmed: Mutex<HashSet<TxId>>,
+    /// Transactions about whose lost finality a person was called, each with its block's height.
+    pub(crate) alarmed: Mutex<HashMap<TxId, u64>>,
 }
 
 /// Something is not concluded, because the endpoints do not agree on it.

@@ -4,6 +4,7 @@
 //! the word of the others.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use stile_domain::{Finality, TxId, TxState};
@@ -13,10 +14,12 @@ use testkit::{Anvil, AnvilOptions, RpcProxy, eventually};
 
 use crate::common::{Bench, lease, on, on_both_stores};
 use crate::lies::{
-    MadeUp, Trio, finalize_all, finding, flap, forge_hash, forge_receipts, named, shown, slip_in,
-    tell_failures,
+    MadeUp, Trio, embellish, finalize_all, finding, flap, forge_hash, forge_receipts, head_of_old,
+    head_with_a_hole, named, shown, slip_in, tell_failures, without_end,
 };
-use crate::setup::{get, history, kinds, lane, mined, send, settings, start, transfer, until};
+use crate::setup::{
+    get, history, kinds, lane, mined, send, settings, start, start_with, transfer, until,
+};
 
 on_both_stores!(
     hole_23_a_thousand_made_up_blocks_confirm_nothing,
@@ -35,6 +38,14 @@ on_both_stores!(
     hole_31_what_was_confirmed_in_an_outvoted_block_is_taken_back,
     hole_31_what_was_lost_while_away_is_taken_back,
     hole_31_whoever_comes_after_the_one_that_picked_the_chain_up_knows_too,
+    hole_24_a_known_block_as_the_newest_takes_nothing_back,
+    hole_23_a_block_that_has_two_heights_is_not_followed,
+    hole_23_a_way_back_without_end_is_not_walked,
+    hole_23_whoever_shows_heads_and_no_blocks_is_left,
+    hole_23_whoever_hangs_on_blocks_is_left,
+    hole_23_whoever_hangs_on_receipts_holds_up_nobody,
+    hole_23_receipts_of_many_blocks_are_asked_for_at_once,
+    hole_23_what_a_receipt_says_besides_is_agreed_on,
 );
 
 async fn start_trio(bench: &Bench, trio: &Trio) -> Node {
@@ -472,4 +483,173 @@ async fn hole_31_whoever_comes_after_the_one_that_picked_the_chain_up_knows_too(
     })
     .await;
     node.shutdown().await;
+}
+/// Two transactions, one of them done and one on its way, on a chain that goes on.
+async fn one_done_and_one_on_its_way(node: &Node, trio: &Trio) -> [Tx; 2] {
+    let (done, _) = on_its_way(node, &trio.anvil, transfer(0, "done")).await;
+    trio.anvil.mine(4).await;
+    let done = until(node, done.id, TxState::Confirmed).await;
+    let (open, _) = on_its_way(node, &trio.anvil, transfer(0, "open")).await;
+    [done, open]
+}
+
+async fn hole_24_a_known_block_as_the_newest_takes_nothing_back(bench: Bench) {
+    let trio = Trio::start().await;
+    let node = start_trio(&bench, &trio).await;
+    let [done, open] = one_done_and_one_on_its_way(&node, &trio).await;
+    let before = history(&node, done.id).await.len();
+    let newest = trio.anvil.height().await;
+    // Below the block that has what is done.
+    head_of_old(trio.liar(), newest, &trio.anvil.block(4).await.unwrap());
+    let words = named(&node, trio.liar()).await;
+    assert!(words.contains("and shows it as block 4 on top of"), "{words}");
+    trio.anvil.mine(3).await;
+    truly_confirmed(&node, &trio.anvil, open.id).await;
+    let after = history(&node, done.id).await;
+    assert_eq!(after.len(), before, "{:?}", kinds(&after));
+    node.shutdown().await;
+}
+
+async fn hole_23_a_block_that_has_two_heights_is_not_followed(bench: Bench) {
+    let trio = Trio::start().await;
+    let node = start_trio(&bench, &trio).await;
+    let [_, open] = one_done_and_one_on_its_way(&node, &trio).await;
+    let newest = trio.anvil.height().await;
+    let block = trio.anvil.block(newest).await.unwrap();
+    head_with_a_hole(trio.liar(), &block, newest + 1, newest + 200);
+    let words = named(&node, trio.liar()).await;
+    assert!(words.contains(&format!("and shows it as block {}", newest + 200)), "{words}");
+    trio.anvil.mine(3).await;
+    truly_confirmed(&node, &trio.anvil, open.id).await;
+    node.shutdown().await;
+}
+
+async fn hole_23_a_way_back_without_end_is_not_walked(bench: Bench) {
+    let trio = Trio::start().await;
+    let node = start_trio(&bench, &trio).await;
+    let [_, open] = one_done_and_one_on_its_way(&node, &trio).await;
+    let newest = trio.anvil.height().await;
+    without_end(trio.liar(), &trio.anvil.block(newest).await.unwrap(), newest);
+    let words = named(&node, trio.liar()).await;
+    assert!(words.contains(&format!("as the parent of block {newest}")), "{words}");
+    trio.anvil.mine(3).await;
+    truly_confirmed(&node, &trio.anvil, open.id).await;
+    node.shutdown().await;
+}
+
+/// In each way: without the block, limited, and with an error.
+async fn hole_23_whoever_shows_heads_and_no_blocks_is_left(bench: Bench) {
+    let trio = Trio::start().await;
+    for turn in 0..3 {
+        let node = start_trio(&bench, &trio).await;
+        let request = transfer(0, &format!("no-blocks-{turn}"));
+        let (tx, _) = on_its_way(&node, &trio.anvil, request).await;
+        match turn {
+            0 => trio.liar().lie("eth_getBlockByHash", |_, _| Some(json!(null))),
+            1 => trio.liar().fail_with_status("eth_getBlockByHash", 429, None),
+            _ => trio.liar().fail("eth_getBlockByHash", -32000, "response too large"),
+        }
+        trio.anvil.mine(3).await;
+        truly_confirmed(&node, &trio.anvil, tx.id).await;
+        let words = named(&node, trio.liar()).await;
+        assert!(words.contains("and does not give what belongs to it"), "{words}");
+        trio.liar().heal().await;
+        node.shutdown().await;
+    }
+}
+
+async fn hole_23_whoever_hangs_on_blocks_is_left(bench: Bench) {
+    let trio = Trio::start().await;
+    let urls = trio.urls();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let (store, patience) = (bench.database.open(), Duration::from_millis(1500));
+    let node = start_with(store, settings(&bench, "a"), &urls, patience).await;
+    let (tx, _) = on_its_way(&node, &trio.anvil, transfer(0, "hangs")).await;
+    trio.liar().hold("eth_getBlockByHash");
+    trio.anvil.mine(3).await;
+    truly_confirmed(&node, &trio.anvil, tx.id).await;
+    trio.liar().release();
+    node.shutdown().await;
+}
+
+/// Longer than any test: whoever waits for it does not come back.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+
+async fn start_patient(bench: &Bench, trio: &Trio) -> Node {
+    let urls = trio.urls();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    start_with(bench.database.open(), settings(bench, "a"), &urls, FOR_EVER).await
+}
+
+fn hold_receipts(proxy: &RpcProxy) {
+    proxy.hold("eth_getTransactionReceipt");
+    proxy.hold("eth_getBlockReceipts");
+}
+
+async fn hole_23_whoever_hangs_on_receipts_holds_up_nobody(bench: Bench) {
+    let trio = Trio::start().await;
+    let node = start_patient(&bench, &trio).await;
+    hold_receipts(&trio.proxies[2]);
+    for turn in 0..3 {
+        let request = transfer(0, &format!("receipts-{turn}"));
+        let (tx, _) = on_its_way(&node, &trio.anvil, request).await;
+        trio.anvil.mine(3).await;
+        truly_confirmed(&node, &trio.anvil, tx.id).await;
+    }
+    trio.proxies[2].release();
+    node.shutdown().await;
+}
+
+async fn hole_23_receipts_of_many_blocks_are_asked_for_at_once(bench: Bench) {
+    let trio = Trio::start().await;
+    let node = start_patient(&bench, &trio).await;
+    let mut ids = Vec::new();
+    for turn in 0..4 {
+        let request = transfer(0, &format!("many-{turn}"));
+        ids.push(on_its_way(&node, &trio.anvil, request).await.0.id);
+    }
+    // One for each block, and all of them seen at once.
+    trio.anvil.rpc("evm_setBlockGasLimit", json!(["0x61a8"])).await;
+    trio.liar().hold("eth_getBlockByNumber");
+    trio.anvil.mine(6).await;
+    // Nobody is outvoted, and nothing is agreed on, before one of these answers.
+    let silent = &trio.proxies[1..];
+    for proxy in silent {
+        hold_receipts(proxy);
+        proxy.reset();
+    }
+    trio.liar().release();
+    for proxy in silent {
+        eventually("four blocks to be asked about", async || {
+            (proxy.count("eth_getTransactionReceipt") >= 4).then_some(())
+        })
+        .await;
+        proxy.release();
+    }
+    for id in ids {
+        truly_confirmed(&node, &trio.anvil, id).await;
+    }
+    node.shutdown().await;
+}
+
+async fn hole_23_what_a_receipt_says_besides_is_agreed_on(bench: Bench) {
+    let trio = Trio::start().await;
+    let contract = Some("0x0000000000000000000000000000000000000077");
+    for (turn, contract) in [contract, None].into_iter().enumerate() {
+        let node = start_trio(&bench, &trio).await;
+        embellish(trio.liar(), contract, "0x1");
+        let (tx, _) = on_its_way(&node, &trio.anvil, transfer(0, &format!("besides-{turn}"))).await;
+        trio.anvil.mine(3).await;
+        truly_confirmed(&node, &trio.anvil, tx.id).await;
+        let receipt = get(&node, tx.id).await.receipt.unwrap();
+        assert_eq!((receipt.contract_address, receipt.gas_used), (None, 21_000));
+        let words = named(&node, trio.liar()).await;
+        let said = match contract {
+            Some(_) => "made 0x0000000000000000000000000000000000000077 in block",
+            None => "used 1 gas in block",
+        };
+        assert!(words.contains(said), "{words}");
+        trio.liar().heal().await;
+        node.shutdown().await;
+    }
 }

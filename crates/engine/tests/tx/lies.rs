@@ -234,3 +234,71 @@ pub(crate) fn finalize_all(liar: &RpcProxy, newest: Arc<std::sync::Mutex<Value>>
         (params[0] == "finalized" || params[0] == "safe").then(|| newest.lock().unwrap().clone())
     });
 }
+
+/// The newest block is one higher than it is, and has the hash of this one.
+pub(crate) fn head_of_old(liar: &RpcProxy, newest: u64, old: &Value) {
+    let claimed = quantity(newest + 1);
+    let mut head = old.clone();
+    head["number"] = claimed.clone();
+    liar.lie("eth_blockNumber", move |_, _| Some(claimed.clone()));
+    liar.lie("eth_getBlockByNumber", move |params, _| {
+        (params[0] == "latest").then(|| head.clone())
+    });
+}
+
+/// On top of this block is one whose height is another by its hash than as the newest.
+pub(crate) fn head_with_a_hole(liar: &RpcProxy, newest: &Value, height: u64, other: u64) {
+    let mut head = newest.clone();
+    head["hash"] = made_up_hash(height);
+    head["parentHash"] = newest["hash"].clone();
+    head["transactions"] = json!([]);
+    head["number"] = quantity(height);
+    liar.lie("eth_blockNumber", move |_, _| Some(quantity(height)));
+    let shown = head.clone();
+    liar.lie("eth_getBlockByNumber", move |params, _| {
+        (params[0] == "latest").then(|| shown.clone())
+    });
+    head["number"] = quantity(other);
+    liar.lie("eth_getBlockByHash", move |params, _| {
+        (params[0] == head["hash"]).then(|| head.clone())
+    });
+}
+
+/// The newest block has a parent, which has one, and so on, all at the same height.
+pub(crate) fn without_end(liar: &RpcProxy, newest: &Value, height: u64) {
+    let count = Arc::new(AtomicU64::new(0));
+    let mut head = newest.clone();
+    head["hash"] = made_up_hash(u64::MAX);
+    head["parentHash"] = made_up_hash(u64::MAX - 1);
+    head["transactions"] = json!([]);
+    head["number"] = quantity(height);
+    let shown = head.clone();
+    liar.lie("eth_blockNumber", move |_, _| Some(quantity(height)));
+    liar.lie("eth_getBlockByNumber", move |params, _| {
+        (params[0] == "latest").then(|| shown.clone())
+    });
+    liar.lie("eth_getBlockByHash", move |params, _| {
+        let mut block = head.clone();
+        if params[0] != block["hash"] {
+            block["hash"] = params[0].clone();
+            block["parentHash"] = made_up_hash(1_000_000 + count.fetch_add(1, Ordering::Relaxed));
+        }
+        Some(block)
+    });
+}
+
+/// Every receipt tells of a contract that was not made, and of another amount of gas.
+pub(crate) fn embellish(liar: &RpcProxy, contract: Option<&'static str>, gas: &'static str) {
+    let told = move |receipt: &Value| {
+        let mut receipt = receipt.clone();
+        if let Some(contract) = contract {
+            receipt["contractAddress"] = json!(contract);
+        }
+        receipt["gasUsed"] = json!(gas);
+        receipt
+    };
+    liar.lie("eth_getTransactionReceipt", move |_, said| said.is_object().then(|| told(said)));
+    liar.lie("eth_getBlockReceipts", move |_, said| {
+        Some(said.as_array()?.iter().map(told).collect())
+    });
+}

@@ -3,6 +3,7 @@
 //! Whoever follows a chain never takes that back by itself. The lane is paused, with the reason in
 //! words, and a person is called, once.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -32,7 +33,7 @@ pub(super) async fn raise(
     lost: Vec<Lost>,
 ) -> Result<(), ChainError> {
     for lost in lost {
-        let is_known = alarmed(track).contains(&lost.id);
+        let is_known = alarmed(track).contains_key(&lost.id);
         if is_known {
             continue;
         }
@@ -43,7 +44,7 @@ pub(super) async fn raise(
         })?;
         match called {
             Called::Yes => {
-                alarmed(track).insert(lost.id);
+                remember(&mut alarmed(track), lost.id, lost.height);
             }
             Called::NotYet => track.adopted().push(lost.lane),
             Called::NotOurs => {}
@@ -52,8 +53,23 @@ pub(super) async fn raise(
     Ok(())
 }
 
-fn alarmed(track: &Track) -> std::sync::MutexGuard<'_, std::collections::HashSet<TxId>> {
+fn alarmed(track: &Track) -> std::sync::MutexGuard<'_, HashMap<TxId, u64>> {
     track.alarmed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// How many are remembered. The history of a paused lane says of the others that they were told.
+const REMEMBERED: usize = 10_000;
+
+/// Remembers that a person was called. The lowest are forgotten first: they are the first that nobody
+/// looks at any more.
+fn remember(alarmed: &mut HashMap<TxId, u64>, id: TxId, height: u64) {
+    alarmed.insert(id, height);
+    if alarmed.len() > REMEMBERED {
+        let mut heights: Vec<u64> = alarmed.values().copied().collect();
+        let (_, middle, _) = heights.select_nth_unstable(REMEMBERED / 2);
+        let middle = *middle;
+        alarmed.retain(|known, height| *height > middle || *known == id);
+    }
 }
 
 /// Whether a person was called.
@@ -105,4 +121,28 @@ async fn is_told(core: &Core, lane: Lane, id: TxId) -> Result<bool, StoreError> 
         event.kind == LaneEventKind::ChainReset && event.data["txId"] == json!(id)
     };
     Ok(told.iter().any(of_this))
+}
+
+#[cfg(test)]
+mod tests {
+    use stile_domain::TxId;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn hole_24_what_a_person_was_called_about_is_not_remembered_without_end() {
+        let id = |n: usize| TxId(Uuid::from_u128(n as u128));
+        let mut alarmed = HashMap::new();
+        for n in 0..3 * REMEMBERED {
+            remember(&mut alarmed, id(n), n as u64);
+            assert!(alarmed.len() <= REMEMBERED && alarmed.contains_key(&id(n)), "{n}");
+        }
+        // All at one height.
+        let mut alarmed = HashMap::new();
+        for n in 0..3 * REMEMBERED {
+            remember(&mut alarmed, id(n), 7);
+            assert!(alarmed.len() <= REMEMBERED && alarmed.contains_key(&id(n)), "{n}");
+        }
+    }
 }

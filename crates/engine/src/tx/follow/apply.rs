@@ -83,8 +83,10 @@ pub(crate) fn mine(
         }
         return overtake::by_receipt(core, book, id, by, &receipt);
     }
-    let is_known =
-        |known: &Receipt| known.block_hash == receipt.block_hash && known.status == receipt.status;
+    let is_known = |known: &Receipt| {
+        let told = |it: &Receipt| (it.tx_hash, it.block_hash, it.status, it.contract_address);
+        told(known) == told(&receipt)
+    };
     if open.receipt.as_ref().is_some_and(is_known) {
         return;
     }

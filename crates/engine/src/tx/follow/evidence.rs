@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use futures::StreamExt;
 use stile_chain::Block;
-use stile_domain::{B256, Decision, Header, Lane, Nonce, Receipt, Verdict, Votes};
+use stile_domain::{Address, B256, Decision, Header, Lane, Nonce, Receipt, Verdict, Votes};
 
 use crate::metrics;
 use crate::tx::track::Track;
@@ -15,6 +16,9 @@ use crate::tx::track::Track;
 /// Blocks on top of one that endpoints may still differ about without anybody being wrong: two
 /// blocks at one height are made now and then.
 pub(super) const SETTLED: u64 = 2;
+
+/// Blocks whose receipts are asked for at once.
+const AT_ONCE: usize = 8;
 
 /// What is to be concluded from a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +31,8 @@ pub(crate) struct Claim {
 /// What is in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// A transaction, with this receipt.
-    Mined { tx_hash: B256, status: bool },
+    /// A transaction, with this receipt: how it went, and the contract that it made.
+    Mined { tx_hash: B256, status: bool, contract: Option<Address> },
     /// A transaction that used up a lane's nonce; any, if its hash is not known.
     Used { lane: Lane, nonce: Nonce, tx_hash: Option<B256> },
     /// Whatever is in it: it is canonical, and so on top of others.
@@ -42,8 +46,8 @@ pub(crate) enum Word {
     OtherBlock(B256),
     /// It is not in the block.
     NotInBlock,
-    /// It is in the block, and went this way.
-    Mined { status: bool },
+    /// It is in the block, went this way, and made this contract.
+    Mined { status: bool, contract: Option<Address> },
     /// The nonce is used up by it.
     Used,
     /// It is the block at that height.
@@ -54,7 +58,7 @@ pub(crate) enum Word {
 #[derive(Debug, Clone)]
 pub(crate) struct Ruling {
     pub(crate) decision: Decision<Word>,
-    /// The receipt by the word of those who won, where they have another one.
+    /// The receipt by the word of those who won. What there is no vote on is what most of them say.
     pub(crate) receipt: Option<Receipt>,
     /// What the endpoint says that is followed.
     pub(crate) followed: Option<Word>,
@@ -64,7 +68,7 @@ impl Claim {
     /// The word of whoever agrees.
     fn word(&self) -> Word {
         match self.subject {
-            Subject::Mined { status, .. } => Word::Mined { status },
+            Subject::Mined { status, contract, .. } => Word::Mined { status, contract },
             Subject::Used { .. } => Word::Used,
             Subject::OnTop => Word::OnTop,
         }
@@ -83,7 +87,7 @@ impl Claim {
                     return Some(Word::NotInBlock);
                 }
                 let receipt = receipts.iter().find(|receipt| receipt.tx_hash == *tx_hash)?;
-                Some(Word::Mined { status: receipt.status })
+                Some(Word::Mined { status: receipt.status, contract: receipt.contract_address })
             }
             Subject::Used { lane, nonce, tx_hash } => {
                 let used = block.transactions.iter().any(|tx| {
@@ -133,15 +137,62 @@ pub(crate) async fn rule(track: &Track, claims: &[Claim], followed: usize) -> Ve
         if let Some(holds) = holds {
             blame(track, claim, &said, holds);
         }
-        let winner = said.iter().position(|word| *word == holds && holds.is_some());
-        let receipt = winner.and_then(|place| {
-            let Subject::Mined { tx_hash, .. } = claim.subject else { return None };
-            of(place).iter().find(|receipt| receipt.tx_hash == tx_hash).cloned()
-        });
+        let receipt = match (claim.subject.clone(), holds) {
+            (Subject::Mined { tx_hash, .. }, Some(Word::Mined { .. })) => {
+                let own = |place| of(place).iter().find(|receipt| receipt.tx_hash == tx_hash);
+                let told = said.iter().enumerate().filter(|(_, word)| **word == holds);
+                let mut told: Vec<(usize, &Receipt)> =
+                    told.filter_map(|(place, _)| Some((place, own(place)?))).collect();
+                // Where no more than half say the same, what was told stays so.
+                told.sort_by_key(|(place, _)| *place != followed);
+                blame_gas(track, claim.height, &told);
+                most_say(&told.into_iter().map(|(_, receipt)| receipt).collect::<Vec<_>>())
+            }
+            _ => None,
+        };
         let followed = said.get(followed).copied().flatten();
         rulings.push(Ruling { decision, receipt, followed });
     }
     rulings
+}
+
+/// One receipt of several that agree on what there is a vote on. The rest of it is what most of them
+/// say; where no more than half say the same, it is what the first of them says.
+fn most_say(told: &[&Receipt]) -> Option<Receipt> {
+    let mut receipt = (*told.first()?).clone();
+    let majority = |told: &mut dyn Iterator<Item = u128>| majority(&told.collect::<Vec<_>>());
+    if let Some(gas) = majority(&mut told.iter().map(|it| it.gas_used.into())) {
+        receipt.gas_used = gas.try_into().unwrap_or(receipt.gas_used);
+    }
+    if let Some(index) = majority(&mut told.iter().map(|it| it.transaction_index.into())) {
+        receipt.transaction_index = index.try_into().unwrap_or(receipt.transaction_index);
+    }
+    // Some nodes do not tell the price.
+    let prices = told.iter().map(|it| it.effective_gas_price).filter(|price| *price > 0);
+    let prices: Vec<u128> = prices.collect();
+    if let Some(price) = majority(&mut prices.iter().copied()).or(prices.first().copied()) {
+        receipt.effective_gas_price = price;
+    }
+    Some(receipt)
+}
+
+/// What more than half say.
+fn majority<T: PartialEq + Copy>(told: &[T]) -> Option<T> {
+    let most = |word: &&T| told.iter().filter(|other| *other == *word).count() * 2 > told.len();
+    told.iter().find(most).copied()
+}
+
+/// Names whoever tells of another amount of gas than most.
+fn blame_gas(track: &Track, height: u64, told: &[(usize, &Receipt)]) {
+    let gas: Vec<u64> = told.iter().map(|(_, receipt)| receipt.gas_used).collect();
+    let Some(most) = majority(&gas) else { return };
+    for (place, receipt) in told.iter().filter(|(_, receipt)| receipt.gas_used != most) {
+        let (used, hash) = (receipt.gas_used, receipt.tx_hash);
+        let words = format!(
+            "says that {hash} used {used} gas in block {height}, and the others that it used {most}"
+        );
+        name(track, *place, &words);
+    }
 }
 
 /// The receipts of each block, by each of the endpoints that have the block.
@@ -156,16 +207,14 @@ async fn receipts(
             wanted.entry((claim.height, claim.block)).or_default().push(tx_hash);
         }
     }
-    let mut receipts = BTreeMap::new();
-    for ((height, hash), wanted) in wanted {
+    let asked = wanted.into_iter().map(async |((height, hash), wanted)| {
         let has: Vec<bool> =
             ballots.hashes(height).iter().map(|said| *said == Some(hash)).collect();
         // Only place and hash of it are looked at.
         let block = Header { height, hash, parent: B256::ZERO };
-        let by_each = track.pool.receipts_by_each(&block, &wanted, &has).await;
-        receipts.insert((height, hash), by_each);
-    }
-    receipts
+        ((height, hash), track.pool.receipts_by_each(&block, &wanted, &has).await)
+    });
+    futures::stream::iter(asked.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await
 }
 
 /// Has the endpoints decide which blocks are canonical at some heights, in their order, with the
@@ -230,7 +279,17 @@ fn blame(track: &Track, claim: &Claim, said: &[Option<Word>], holds: Word) {
             (Word::NotInBlock, _) => {
                 (format!("leaves out of block {height} what the others have there"), false)
             }
-            (Word::Mined { status }, Word::Mined { .. }) => {
+            (Word::Mined { status, contract }, Word::Mined { status: holds, .. })
+                if status == holds =>
+            {
+                let which = claim.tx_hash().map_or_else(String::new, |hash| format!(" {hash}"));
+                let made = contract.map_or("no contract".to_owned(), |made| made.to_string());
+                let words = format!(
+                    "says that{which} made {made} in block {height}, and the others that it did not"
+                );
+                (words, false)
+            }
+            (Word::Mined { status, .. }, Word::Mined { .. }) => {
                 let went = if status { "succeeded" } else { "failed" };
                 let which = claim.tx_hash().map_or_else(String::new, |hash| format!(" {hash}"));
                 let words = format!(
@@ -249,13 +308,17 @@ fn blame(track: &Track, claim: &Claim, said: &[Option<Word>], holds: Word) {
 
 /// Names an endpoint. What endpoints say about the newest blocks may still change by itself.
 fn tell(track: &Track, place: usize, height: u64, words: &str, is_fork: bool) {
-    if is_fork && !is_settled(track, height) {
-        return;
+    if !is_fork || is_settled(track, height) {
+        name(track, place, words);
     }
+}
+
+/// Names an endpoint and sets it aside for a while.
+pub(super) fn name(track: &Track, place: usize, words: &str) {
     if let Some(status) = track.pool.endpoints().get(place) {
         if status.contradiction.is_none() {
             tracing::warn!(chain = %track.pool.chain(), endpoint = status.shown, words,
-                  "an endpoint contradicts what the others agree on");
+                  "an endpoint contradicts the others or itself, and is not used for a while");
         }
     }
     track.pool.contradicted(place, words, true);
@@ -314,7 +377,7 @@ pub(super) async fn two_agree(track: &Track, height: u64, hash: B256) -> bool {
 #[cfg(test)]
 mod tests {
     use stile_chain::Sighting;
-    use stile_domain::{Address, ChainId};
+    use stile_domain::ChainId;
 
     use super::*;
 
@@ -342,23 +405,54 @@ mod tests {
 
     #[test]
     fn hole_23_what_an_endpoint_says_about_a_receipt() {
-        let subject = Subject::Mined { tx_hash: TX, status: true };
+        let subject = Subject::Mined { tx_hash: TX, status: true, contract: None };
         let claim = Claim { height: 5, block: OURS, subject };
         let with = block(OURS, vec![Sighting::of_nobody(TX)]);
         let without = block(OURS, Vec::new());
         let other = block(OTHER, vec![Sighting::of_nobody(TX)]);
+        let mined = |status, contract| Word::Mined { status, contract };
+        let contract_address = Some(Address::repeat_byte(4));
+        let made = Receipt { contract_address, ..receipt(true) };
         let table = [
             (None, vec![], None),
             (Some(&other), vec![receipt(true)], Some(Word::OtherBlock(OTHER))),
             (Some(&without), vec![receipt(true)], Some(Word::NotInBlock)),
             (Some(&with), vec![], None),
-            (Some(&with), vec![receipt(true)], Some(Word::Mined { status: true })),
-            (Some(&with), vec![receipt(false)], Some(Word::Mined { status: false })),
+            (Some(&with), vec![receipt(true)], Some(mined(true, None))),
+            (Some(&with), vec![receipt(false)], Some(mined(false, None))),
+            (Some(&with), vec![made.clone()], Some(mined(true, made.contract_address))),
         ];
         for (block, receipts, word) in table {
             assert_eq!(claim.said(block, &receipts), word, "{block:?} {receipts:?}");
         }
-        assert_eq!(claim.word(), Word::Mined { status: true });
+        assert_eq!(claim.word(), mined(true, None));
+    }
+
+    #[test]
+    fn hole_23_what_a_receipt_says_besides_is_what_most_say() {
+        let of = |gas_used, transaction_index, effective_gas_price| Receipt {
+            gas_used,
+            transaction_index,
+            effective_gas_price,
+            ..receipt(true)
+        };
+        let say = |told: &[Receipt]| most_say(&told.iter().collect::<Vec<_>>());
+        assert_eq!(say(&[]), None);
+        let (honest, liar) = (of(21_000, 3, 9), of(1, 7, 1));
+        assert_eq!(
+            say(std::slice::from_ref(&liar)),
+            Some(liar.clone()),
+            "nobody else says anything"
+        );
+        assert_eq!(say(&[liar.clone(), honest.clone()]), Some(liar.clone()), "one against one");
+        for place in 0..3 {
+            let mut told = vec![honest.clone(), honest.clone()];
+            told.insert(place, liar.clone());
+            assert_eq!(say(&told), Some(honest.clone()), "{place}");
+        }
+        // Each by itself: and who does not tell the price has no word.
+        let told = [of(21_000, 7, 0), of(1, 3, 9), of(21_000, 3, 0)];
+        assert_eq!(say(&told), Some(honest));
     }
 
     #[test]

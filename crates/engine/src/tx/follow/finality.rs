@@ -31,8 +31,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What becomes of a transaction that has the depth it asked for.
 enum Outcome {
-    /// It is done.
-    Final,
+    /// It is done, with this receipt if it differs from what was told.
+    Final(Option<Receipt>),
     /// Its block is not canonical, or it is not in it.
     Gone,
     /// It is in its block, but went another way than was told.
@@ -72,17 +72,26 @@ pub(super) async fn conclude(
     }
     found.sort_unstable_by_key(|((_, height, _), _)| *height);
     let (due, on_top): (Vec<Due>, Vec<Option<Header>>) = found.into_iter().unzip();
+    let claims: Vec<Option<Claim>> = {
+        let book = track.book();
+        due.iter().map(|due| claim(book.get(due.0), due)).collect()
+    };
     let outcomes = match track.pool.quorum().configured() {
         1 => by_one(track, view, &due).await?,
-        _ => by_quorum(core, track, view, (&due, &on_top), memory).await?,
+        _ => by_quorum(core, track, view, (&due, &claims, &on_top), memory).await?,
     };
     let successors = overtake::successors(core, track, &due).await;
     let mut again = Vec::new();
     {
         let mut book = track.book();
-        for ((id, height, _), outcome) in due.into_iter().zip(outcomes) {
-            match outcome {
-                Outcome::Final => {}
+        for ((due, claimed), outcome) in due.into_iter().zip(claims).zip(outcomes) {
+            let (id, height, _) = due;
+            // What was decided is about what was known then.
+            if claimed.is_none() || claim(book.get(id), &due) != claimed {
+                continue;
+            }
+            let agreed = match outcome {
+                Outcome::Final(agreed) => agreed,
                 Outcome::Open => continue,
                 Outcome::Gone => {
                     apply::unmine(core, &mut book, id);
@@ -97,25 +106,28 @@ pub(super) async fn conclude(
                     apply::mine(core, &mut book, &window, id, receipt);
                     continue;
                 }
-            }
+            };
             let Some(open) = book.get(id) else { continue };
             let Some(receipt) = open.receipt.clone() else {
                 overtake::settled(core, &mut book, id, &successors);
                 continue;
             };
             let (lane, accepted) = (open.lane, open.accepted);
-            let Telling { data, told } =
+            let Telling { mut data, told } =
                 confirmations::tell(&window, &receipt, open.finality, open.told, false);
-            let mut change = book.step(id, Step::Final, data);
-            if let Some(change) = &mut change {
-                change.told = told.map_or(Set::Keep, Set::To);
+            // Besides what there was a vote on, the first receipt was one endpoint's word.
+            let agreed = agreed.filter(|agreed| *agreed != receipt);
+            if let Some(agreed) = &agreed {
+                data["gasUsed"] = agreed.gas_used.to_string().into();
             }
+            let Some(mut change) = book.finish(id, Step::Final, data) else { continue };
+            change.told = told.map_or(Set::Keep, Set::To);
+            change.receipt = agreed.map_or(Set::Keep, Set::To);
             if let Some(accepted) = accepted {
                 metrics::confirmed(accepted.elapsed());
             }
             debug!(txId = %id, signer = %lane.signer, block = height, "confirmed");
-            core.recorder.write(lane, change);
-            book.close(id);
+            core.recorder.write(lane, Some(change));
         }
     }
     core.submit(track, again);
@@ -126,7 +138,7 @@ pub(super) async fn conclude(
 async fn by_one(track: &Track, view: &View, due: &[Due]) -> Result<Vec<Outcome>, ChainError> {
     let canonical = canonical(track, view, due.iter().map(|(_, height, _)| *height)).await?;
     let outcome = |(_, height, hash): &Due| match evidence(&canonical, *height, *hash) {
-        Evidence::Canonical => Outcome::Final,
+        Evidence::Canonical => Outcome::Final(None),
         Evidence::Replaced => Outcome::Gone,
         Evidence::Unknown => Outcome::Open,
     };
@@ -138,7 +150,7 @@ async fn by_quorum(
     core: &Arc<Core>,
     track: &Track,
     view: &View,
-    (due, on_top): (&[Due], &[Option<Header>]),
+    (due, claims, on_top): (&[Due], &[Option<Claim>], &[Option<Header>]),
     memory: &mut Memory,
 ) -> Result<Vec<Outcome>, ChainError> {
     let tip = track.window().tip().map(|tip| tip.hash).unwrap_or_default();
@@ -153,9 +165,9 @@ async fn by_quorum(
     let within = stretch(&heights, memory.go_on_from);
     let first = due.partition_point(|(_, height, _)| *height < *within.start());
     let claims: Vec<Claim> = {
-        let book = track.book();
         let within = due[first..].iter().take_while(|(_, height, _)| within.contains(height));
-        within.map(|due| claim(book.get(due.0), due)).collect()
+        let claims = within.zip(&claims[first..]);
+        claims.map(|(due, claim)| claim.clone().unwrap_or_else(|| was_closed(due))).collect()
     };
     let on_top = &on_top[first..];
     if first > 0 && memory.withheld.is_none() {
@@ -175,8 +187,10 @@ async fn by_quorum(
         let of_top = top.and_then(|top| of_tops.get(&top.height).map(|ruling| (top, ruling)));
         outcomes.push(match ruling.decision {
             Decision::Agreed => match of_top {
-                None => Outcome::Final,
-                Some((_, Ruling { decision: Decision::Agreed, .. })) => Outcome::Final,
+                None => Outcome::Final(ruling.receipt),
+                Some((_, Ruling { decision: Decision::Agreed, .. })) => {
+                    Outcome::Final(ruling.receipt)
+                }
                 // It is in its block, which is not as deep as the followed endpoint says.
                 Some((top, Ruling { decision, followed, .. })) => {
                     memory.undecided = Some((tip, Instant::now()));
@@ -247,19 +261,26 @@ fn stretch(heights: &[u64], from: u64) -> RangeInclusive<u64> {
     next.first().copied().unwrap_or(0)..=last.unwrap_or(0)
 }
 
-/// What is to be true of the block.
-fn claim(open: Option<&Open>, (_, height, block): &Due) -> Claim {
-    let own = open.and_then(|open| open.receipt.as_ref());
-    let subject = match (own, open) {
-        (Some(own), _) => Subject::Mined { tx_hash: own.tx_hash, status: own.status },
-        (None, Some(Open { lane, nonce, rival, .. })) => {
-            let tx_hash = rival.and_then(|rival| rival.tx_hash);
-            Subject::Used { lane: *lane, nonce: *nonce, tx_hash }
+/// What is to be true of the block that decided about a transaction. `None` if another one did, or
+/// none, or it is not open any more.
+fn claim(open: Option<&Open>, (_, height, block): &Due) -> Option<Claim> {
+    let open = open.filter(|open| open.block() == Some((*height, *block)))?;
+    let subject = match &open.receipt {
+        Some(own) => {
+            let (status, contract) = (own.status, own.contract_address);
+            Subject::Mined { tx_hash: own.tx_hash, status, contract }
         }
-        // It was closed meanwhile: whatever is found is not used.
-        (None, None) => Subject::Mined { tx_hash: B256::ZERO, status: false },
+        None => {
+            let tx_hash = open.rival.and_then(|rival| rival.tx_hash);
+            Subject::Used { lane: open.lane, nonce: open.nonce, tx_hash }
+        }
     };
-    Claim { height: *height, block: *block, subject }
+    Some(Claim { height: *height, block: *block, subject })
+}
+
+/// A claim that nothing is concluded from.
+fn was_closed((_, height, block): &Due) -> Claim {
+    Claim { height: *height, block: *block, subject: Subject::OnTop }
 }
 
 /// What is to be true of the block that makes another one deep enough.
@@ -380,6 +401,43 @@ mod tests {
         assert_eq!(evidence(&canonical, 7, B256::repeat_byte(7)), Evidence::Canonical);
         assert_eq!(evidence(&canonical, 7, B256::repeat_byte(8)), Evidence::Replaced);
         assert_eq!(evidence(&canonical, 8, B256::repeat_byte(8)), Evidence::Unknown);
+    }
+
+    #[test]
+    fn hole_23_a_verdict_is_about_what_was_claimed() {
+        let block = B256::repeat_byte(5);
+        let receipt = Receipt {
+            tx_hash: B256::repeat_byte(1),
+            block_number: 5,
+            block_hash: block,
+            transaction_index: 0,
+            status: true,
+            gas_used: 1,
+            effective_gas_price: 1,
+            contract_address: None,
+        };
+        let unmined = crate::tx::book::tests::open(1, 0);
+        let due = (unmined.id, 5, block);
+        let of = |receipt: Receipt| {
+            claim(Some(&Open { receipt: Some(receipt), ..unmined.clone() }), &due)
+        };
+        let claimed = of(receipt.clone());
+        assert!(claimed.is_some());
+        assert_eq!(of(Receipt { gas_used: 2, ..receipt.clone() }), claimed, "no part of it");
+        // While the endpoints were asked it was found in another block, by another attempt, to have
+        // gone another way, in no block, or done.
+        let other = B256::repeat_byte(9);
+        assert_eq!(of(Receipt { block_hash: other, ..receipt.clone() }), None);
+        assert_eq!(of(Receipt { block_number: 6, ..receipt.clone() }), None);
+        for changed in [
+            of(Receipt { tx_hash: other, ..receipt.clone() }),
+            of(Receipt { status: false, ..receipt.clone() }),
+            of(Receipt { contract_address: Some(Default::default()), ..receipt }),
+        ] {
+            assert!(changed.is_some() && changed != claimed, "{changed:?}");
+        }
+        assert_eq!(claim(Some(&unmined), &due), None);
+        assert_eq!(claim(None, &due), None);
     }
 
     const UNSAID: Heads = Heads { latest: 110, safe: None, finalized: None };

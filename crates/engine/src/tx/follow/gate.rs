@@ -19,6 +19,28 @@ use crate::tx::track::Track;
 /// How many heights are compared in one pass.
 const COMPARED: u64 = 50;
 
+/// What there is to agree on before new blocks are taken.
+#[derive(Debug, PartialEq, Eq)]
+enum Question {
+    /// Nothing: they only go on top of what is known.
+    Nothing,
+    /// They do not link to what is known.
+    Leap,
+    /// This one takes known blocks away.
+    Fork(Header),
+    /// Known blocks are taken away, and nothing is put in their place: no chain does that.
+    Emptied,
+}
+
+fn question(steps: &Steps) -> Question {
+    match (steps.leap, steps.above, steps.blocks.first()) {
+        (true, _, _) => Question::Leap,
+        (false, Some(_), Some(first)) => Question::Fork(first.header),
+        (false, Some(_), None) => Question::Emptied,
+        (false, None, _) => Question::Nothing,
+    }
+}
+
 /// Whether the new blocks are taken. What only goes on top of what is known always is.
 pub(super) async fn admits(
     track: &Track,
@@ -28,13 +50,18 @@ pub(super) async fn admits(
     memory: &mut Memory,
 ) -> bool {
     let Some(tip) = window.tip() else { return true };
+    let question = question(steps);
+    if question == Question::Emptied {
+        return false;
+    }
     if track.pool.quorum().configured() == 1 {
         return true;
     }
-    let (height, decision) = match (steps.leap, steps.above, steps.blocks.first()) {
-        (true, _, _) => leap(track, view).await,
-        (false, Some(_), Some(first)) => {
-            let Header { height, hash, .. } = first.header;
+    let (height, decision) = match question {
+        Question::Nothing => return true,
+        Question::Emptied => return false,
+        Question::Leap => leap(track, view).await,
+        Question::Fork(Header { height, hash, .. }) => {
             let decided = evidence::canonical(track, &[(height, hash)], view.place()).await;
             // Below everything that is known nothing can be compared, and one that is only late
             // looks like a fork: nobody is believed alone.
@@ -49,7 +76,6 @@ pub(super) async fn admits(
                 None => return false,
             }
         }
-        _ => return true,
     };
     match decision {
         Decision::Agreed => true,
@@ -73,7 +99,10 @@ async fn leap(track: &Track, view: &View) -> (u64, Decision<B256>) {
         Ok(headers) => headers.into_iter().next().flatten(),
         Err(_) => None,
     };
-    let Some(own) = own else { return (height, Decision::Open(Verdict::TooFewVoters)) };
+    let Some(own) = own else {
+        view.lacks(format!("block {height} is not shown"));
+        return (height, Decision::Open(Verdict::TooFewVoters));
+    };
     let decided = evidence::canonical(track, &[(height, own.hash)], view.place()).await;
     match decided.into_iter().next() {
         Some((decision, _)) => (height, decision),
@@ -171,4 +200,25 @@ pub(super) async fn forget(core: &Arc<Core>, track: &Track, height: u64) -> Resu
     // It is read again at once.
     track.look.notify_one();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use stile_chain::Block;
+
+    use super::*;
+
+    #[test]
+    fn hole_24_known_blocks_are_not_taken_away_for_nothing() {
+        let header = Header { height: 8, hash: B256::repeat_byte(8), parent: B256::repeat_byte(7) };
+        let block = Block { header, transactions: Vec::new(), timestamp: 0, base_fee: None };
+        let steps = |leap, above, blocks: &[Block]| {
+            question(&Steps { above, blocks: blocks.to_vec(), leap })
+        };
+        assert_eq!(steps(false, None, std::slice::from_ref(&block)), Question::Nothing);
+        assert_eq!(steps(false, None, &[]), Question::Nothing);
+        assert_eq!(steps(false, Some(7), std::slice::from_ref(&block)), Question::Fork(header));
+        assert_eq!(steps(false, Some(7), &[]), Question::Emptied);
+        assert_eq!(steps(true, None, &[block]), Question::Leap);
+    }
 }

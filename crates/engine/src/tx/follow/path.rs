@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use stile_chain::{Block, ChainError, View};
-use stile_domain::{ChainId, Fit, Header, HeaderWindow};
+use stile_domain::{Fit, Header, HeaderWindow};
 
 /// Blocks fetched one after the other at most; past that everything is looked at anew.
 const LEAP: u64 = 600;
@@ -39,6 +39,21 @@ pub(super) struct Steps {
     pub(super) leap: bool,
 }
 
+/// Why there is no way.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Something could not be read.
+    Unread(ChainError),
+    /// What the endpoint says cannot be, in words.
+    Impossible(String),
+}
+
+impl From<ChainError> for Fault {
+    fn from(error: ChainError) -> Self {
+        Self::Unread(error)
+    }
+}
+
 impl Path {
     pub(super) fn into_steps(self) -> Option<Steps> {
         match self {
@@ -49,15 +64,14 @@ impl Path {
 }
 
 pub(super) async fn find(
-    chain: ChainId,
     view: &View,
     window: &HeaderWindow,
     same_endpoint: bool,
     behind: &mut u32,
-) -> Result<Path, ChainError> {
+) -> Result<Path, Fault> {
     let head = *view.head();
     let Some(tip) = window.tip().copied() else {
-        let blocks = vec![newest(chain, view).await?];
+        let blocks = vec![newest(view).await?];
         return Ok(Path::Steps(Steps { above: None, blocks, leap: true }));
     };
     if is_ancestor(window, &head) {
@@ -78,19 +92,20 @@ pub(super) async fn find(
         return Ok(Path::Wait);
     }
     *behind = 0;
-    let head = newest(chain, view).await?;
+    let head = newest(view).await?;
     if head.header.height > tip.height + LEAP {
         return Ok(Path::Steps(Steps { above: None, blocks: vec![head], leap: true }));
     }
     let mut blocks = VecDeque::from([head]);
-    catch_up(chain, view, tip.height, &mut blocks).await?;
+    catch_up(view, tip.height, &mut blocks).await?;
     while let Some(lowest) = blocks.front()
         && window.fit(&lowest.header) == Fit::NeedsParent
     {
         let lowest = lowest.header;
         let Some(parent) = view.block(lowest.parent).await? else {
-            return Err(changed(chain, lowest.height.saturating_sub(1)));
+            return Err(changed(view, lowest.height.saturating_sub(1)).into());
         };
+        is_parent(&parent.header, &lowest)?;
         blocks.push_front(parent);
     }
     let known = |block: &Block| window.fit(&block.header) == Fit::Known;
@@ -117,31 +132,51 @@ fn is_ancestor(window: &HeaderWindow, head: &Header) -> bool {
         && window.hash_at(head.height) == Some(head.hash)
 }
 
-/// The newest block, with its transactions.
-async fn newest(chain: ChainId, view: &View) -> Result<Block, ChainError> {
+/// The newest block, with its transactions. It is the very block that the endpoint said it is.
+async fn newest(view: &View) -> Result<Block, Fault> {
     let head = view.head();
-    view.block(head.hash).await?.ok_or_else(|| changed(chain, head.height))
+    let block = view.block(head.hash).await?.ok_or_else(|| changed(view, head.height))?;
+    is_the_same(head, &block.header)?;
+    Ok(block)
+}
+
+/// A hash stands for one header: an endpoint that shows two makes them up.
+fn is_the_same(said: &Header, shown: &Header) -> Result<(), Fault> {
+    if said == shown {
+        return Ok(());
+    }
+    Err(Fault::Impossible(format!(
+        "calls {} block {} on top of {}, and shows it as block {} on top of {}",
+        said.hash, said.height, said.parent, shown.height, shown.parent
+    )))
+}
+
+/// Whether a block can be the parent of another: it is one lower. So every step back leads down,
+/// and the way ends at the lowest known height at the latest.
+fn is_parent(parent: &Header, child: &Header) -> Result<(), Fault> {
+    if parent.height.checked_add(1) == Some(child.height) && parent.hash == child.parent {
+        return Ok(());
+    }
+    Err(Fault::Impossible(format!(
+        "shows block {} as the parent of block {} ({})",
+        parent.height, child.height, child.hash
+    )))
 }
 
 /// Fetches what lies between what is known and the newest block, many at a time.
-async fn catch_up(
-    chain: ChainId,
-    view: &View,
-    known: u64,
-    blocks: &mut VecDeque<Block>,
-) -> Result<(), ChainError> {
+async fn catch_up(view: &View, known: u64, blocks: &mut VecDeque<Block>) -> Result<(), ChainError> {
     let head = view.head().height;
     let between: Vec<u64> = (known + 1..head).collect();
     let mut fetched = Vec::with_capacity(between.len());
     for chunk in between.chunks(CHUNK) {
         for (height, block) in chunk.iter().zip(view.blocks(chunk).await?) {
-            fetched.push(block.ok_or_else(|| changed(chain, *height))?);
+            fetched.push(block.ok_or_else(|| changed(view, *height))?);
         }
     }
     for block in fetched.into_iter().rev() {
         if blocks.front().is_some_and(|above| above.header.parent != block.header.hash) {
             // It changed while it was being read.
-            return Err(changed(chain, block.header.height));
+            return Err(changed(view, block.header.height));
         }
         blocks.push_front(block);
     }
@@ -149,9 +184,8 @@ async fn catch_up(
 }
 
 /// The chain changed while it was being read, or the endpoint lost a block it had: read again.
-fn changed(chain: ChainId, height: u64) -> ChainError {
-    let why = format!("block {height} changed while it was being read");
-    ChainError::Unreachable { chain, said: vec![why] }
+fn changed(view: &View, height: u64) -> ChainError {
+    view.lacks(format!("block {height} changed while it was being read"))
 }
 
 #[cfg(test)]
@@ -159,6 +193,38 @@ mod tests {
     use stile_domain::B256;
 
     use super::*;
+
+    fn words(found: Result<(), Fault>) -> String {
+        match found {
+            Ok(()) => String::new(),
+            Err(Fault::Impossible(words)) => words,
+            Err(Fault::Unread(error)) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn hole_23_a_hash_stands_for_one_header() {
+        let said = Header { height: 111, hash: B256::repeat_byte(1), parent: B256::ZERO };
+        assert_eq!(words(is_the_same(&said, &said)), "");
+        for height in [105, 110, 112, 300] {
+            let words = words(is_the_same(&said, &Header { height, ..said }));
+            assert!(words.contains(&format!("and shows it as block {height}")), "{words}");
+        }
+        let other = Header { parent: B256::repeat_byte(2), ..said };
+        assert!(is_the_same(&said, &other).is_err());
+    }
+
+    #[test]
+    fn hole_23_every_step_back_leads_down() {
+        let child = Header { height: 7, hash: B256::repeat_byte(7), parent: B256::repeat_byte(6) };
+        let parent = |height| Header { height, hash: child.parent, parent: B256::ZERO };
+        assert_eq!(words(is_parent(&parent(6), &child)), "");
+        for height in [0, 5, 7, 8, u64::MAX] {
+            assert!(words(is_parent(&parent(height), &child)).contains("as the parent of block 7"));
+        }
+        let other = Header { hash: B256::ZERO, ..parent(6) };
+        assert!(is_parent(&other, &child).is_err());
+    }
 
     #[test]
     fn hole_24_a_head_that_is_known_is_no_fork() {
