@@ -19,6 +19,10 @@ pub(in crate::cli) struct RestoredArgs {
     /// What still waits was sent before the database was restored: close all of it.
     #[arg(long)]
     was_sent: bool,
+    /// The time of the restore that is meant, as it was shown. If the database was restored once more since,
+    /// the word is refused.
+    #[arg(long, value_name = "TIME")]
+    restored_at: Option<String>,
     /// Also while it is not known what used some of the nonces from before the restore.
     #[arg(long)]
     force: bool,
@@ -38,6 +42,9 @@ pub(super) async fn restored(
             let mut body = Map::new();
             body.insert("verdict".to_owned(), json!(verdict));
             body.insert("force".to_owned(), json!(args.force));
+            if let Some(at) = args.restored_at {
+                body.insert("restoredAt".to_owned(), json!(at));
+            }
             args.which.post("/restored", body, environment).await?
         }
         None => args.which.get("/restored", &[], environment).await?,
@@ -69,6 +76,13 @@ fn shown(known: &Value) -> String {
         let nonces: Vec<String> = unread.iter().map(text).collect();
         lines.push(format!("Not read from the chain yet: nonces {}.", nonces.join(", ")));
     }
+    if known["begun"] == json!(true) && known["settledAt"].is_null() {
+        lines.push(format!(
+            "The database had lost this signer: what it sent below nonce {} is not read. Look at the account's \
+             transactions; --never-sent needs --force.",
+            text(&known["fromNonce"])
+        ));
+    }
     for tx in &found {
         let whose = match &tx["txId"] {
             Value::Null => "belongs to nobody".to_owned(),
@@ -87,11 +101,11 @@ fn shown(known: &Value) -> String {
     } else {
         lines.push(format!("{} wait for your word:", waiting.len()));
         lines.extend(waiting.iter().map(|tx| format!("- {}", text(&tx["txId"]))));
-        lines.push(
-            "Of one: stile tx restored TX_ID --never-sent (send it) or --was-sent (close it). Of all: the same \
-             options here."
-                .to_owned(),
-        );
+        lines.push(format!(
+            "Of one: stile tx restored TX_ID --restored-at {} --never-sent (send it) or --was-sent (close it). Of \
+             all: the same options here.",
+            text(&known["restoredAt"])
+        ));
     }
     lines.join("\n")
 }
@@ -115,9 +129,13 @@ mod tests {
             "nonces 4.",
             "7 wei to 0x2), belongs to nobody",
             "- abc",
-            "--never-sent",
+            "--restored-at 2026-01-01T00:00:00Z --never-sent",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }
+        assert!(!words.contains("needs --force"), "{words}");
+        let begun =
+            shown(&json!({ "restoredAt": "x", "settledAt": null, "fromNonce": 2, "begun": true }));
+        assert!(begun.contains("below nonce 2 is not read"), "{begun}");
     }
 }
