@@ -42,7 +42,8 @@ enum Wrote {
     Bound(RememberedAttempt),
     /// A transaction got another attempt.
     Replaced(TxId, B256),
-    /// A transaction that had no nonce was withdrawn.
+    /// A transaction that had no nonce was withdrawn, refused or closed: its caller may know that it is
+    /// never sent.
     Withdrawn(TxId),
 }
 
@@ -110,7 +111,7 @@ pub enum NotCovered {
     #[error("transaction {0} may have been bound, and so may another with its nonce")]
     Ambiguous(TxId),
     /// A caller was told that it is never sent.
-    #[error("transaction {0} was withdrawn and waits again")]
+    #[error("transaction {0} was withdrawn or refused and waits again")]
     WithdrawalLost(TxId),
     /// Others may have told callers so.
     #[error("transactions wait that another node may have withdrawn")]
@@ -168,6 +169,13 @@ impl LaneMemory {
         let commit = CommitId(self.tick());
         self.push(commit, Wrote::Withdrawn(tx));
         self.happened(commit);
+    }
+
+    /// A commit begins that ends transactions which have no nonce.
+    pub fn ends(&mut self, txs: impl IntoIterator<Item = TxId>) -> CommitId {
+        let commit = CommitId(self.tick());
+        txs.into_iter().for_each(|tx| self.push(commit, Wrote::Withdrawn(tx)));
+        commit
     }
 
     /// A commit happened.
@@ -435,6 +443,24 @@ mod tests {
         assert_eq!(lost(&remembered, 8, &[(9, OnRecord::Other)]), Ok(vec![]));
         let waits = lost(&remembered, 8, &[(9, OnRecord::Waiting)]);
         assert_eq!(waits, Err(NotCovered::WithdrawalLost(tx(9))));
+    }
+
+    #[test]
+    fn hole_20_what_was_refused_is_not_sent_whether_or_not_the_answer_came() {
+        let mut memory = bound();
+        let commit = memory.ends([tx(9), tx(10)]);
+        for answered in [false, true] {
+            if answered {
+                memory.happened(commit);
+            }
+            let remembered = remembered(memory.clone());
+            let both = [(9, OnRecord::Other), (10, OnRecord::Nothing)];
+            assert_eq!(lost(&remembered, 8, &both), Ok(vec![]), "{answered}");
+            let waits = lost(&remembered, 8, &[(9, OnRecord::Other), (10, OnRecord::Waiting)]);
+            assert_eq!(waits, Err(NotCovered::WithdrawalLost(tx(10))), "{answered}");
+        }
+        memory.did_not_happen(commit);
+        assert_eq!(lost(&remembered(memory), 8, &[(10, OnRecord::Waiting)]), Ok(vec![]));
     }
 
     #[test]

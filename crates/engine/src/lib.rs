@@ -89,7 +89,7 @@ pub mod with_nonce;
 
 pub use care::{
     CareError, Diagnosis, Finding, LaneCare, LaneFacts, Pooled, Remedy, Repair, RepairStep,
-    Restoration, RestoreError, Resumption, Settled, Severity, Verdict,
+    Restoration, RestoreError, Resumption, Settled, Severity, Verdict, Word,
 };
 pub use cluster::in_registry::NodeRegistry;
 pub use cluster::membership::Membership;

@@ -412,7 +412,12 @@ async fn recover_matching(
 ) -> Result<usize, StoreError> {
     let mut recovered = 0;
     for (tx, lost) in matching(core, claim.lane(), waiting).await? {
-        recovered += usize::from(recover(core, claim, tx, &lost).await?);
+        match recover(core, claim, tx, &lost).await? {
+            Recovered::Done => recovered += 1,
+            Recovered::TooLate => {}
+            // Whoever holds the lane by now looks at it too.
+            Recovered::NotHeld => break,
+        }
     }
     Ok(recovered)
 }
@@ -444,15 +449,26 @@ pub(crate) async fn matching<'t>(
     Ok(pairs.collect())
 }
 
-/// Makes what was found the attempt of a transaction that waits. `false`: somebody else was first.
+/// What became of making what was found the attempt of a transaction that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Recovered {
+    /// It is.
+    Done,
+    /// The transaction waits no more, or what was found, or its nonce, belongs to another one.
+    TooLate,
+    /// Nothing is known: the lane is not held under this claim any more.
+    NotHeld,
+}
+
+/// Makes what was found the attempt of a transaction that waits.
 pub(crate) async fn recover(
     core: &Arc<Core>,
     claim: Claim,
     tx: &Tx,
     lost: &LostTx,
-) -> Result<bool, StoreError> {
-    let Some((raw, _)) = &lost.signed else { return Ok(false) };
-    let Some(signed) = UnsignedTx::of(raw) else { return Ok(false) };
+) -> Result<Recovered, StoreError> {
+    let Some((raw, _)) = &lost.signed else { return Ok(Recovered::TooLate) };
+    let Some(signed) = UnsignedTx::of(raw) else { return Ok(Recovered::TooLate) };
     let attempt = NewAttempt {
         kind: AttemptKind::Send,
         hash: lost.hash,
@@ -468,17 +484,19 @@ pub(crate) async fn recover(
                    database did not know",
     });
     let recovery = Recovery { tx: tx.id, nonce: lost.nonce, attempt, data };
+    // If a failover loses it, it is not sent again.
+    tx::memorise::closes(&core.lanes.slot(tx.lane), tx.id);
     match core.store.recover(&core.holder.node, &claim, &recovery, core.lease()).await? {
         Ok(Some(bound)) => {
             metrics::restored_recovered();
             info!(txId = %bound.id, signer = %tx.lane.signer, chain = %tx.lane.chain, nonce = lost.nonce,
                   txHash = %lost.hash, "a transaction of a restored database was sent before: the chain has it");
-            Ok(true)
+            Ok(Recovered::Done)
         }
-        Ok(None) => Ok(false),
+        Ok(None) => Ok(Recovered::TooLate),
         Err(Refusal::Fenced(owner)) => {
             core.lost(&core.lanes.slot(tx.lane), claim, &owner, "recover");
-            Ok(false)
+            Ok(Recovered::NotHeld)
         }
         Err(refusal) => Err(StoreError::Internal(refusal.to_string())),
     }

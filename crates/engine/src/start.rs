@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use stile_chain::{BlockTag, ChainError};
 use stile_domain::{Lane, Nonce, first_cursor};
-use stile_store::{LaneView, Refusal, StoreError};
+use stile_store::{Beginning, LaneView, Refusal, StoreError};
 use tracing::{info, warn};
 
 use crate::core::Core;
@@ -153,10 +153,18 @@ async fn begin(core: &Core, slot: &Slot) -> Result<(), NonceError> {
     // In a database that was emptied under this node the lane is new, but not its nonces.
     let at = used.unwrap_or(0).max(slot.given_out());
     let Some(claim) = slot.claim() else { return Ok(()) };
-    let mut started = core.store.start_cursor(&core.holder.node, &claim, at, core.lease()).await;
+    let beginning = Beginning {
+        at,
+        used: used.unwrap_or(at),
+        // Tokens only rise, and nobody gives out nonces of a lane that has no cursor: its row is lost.
+        known_before: slot.given_out() > 0 || slot.seen_token() > claim.token().get(),
+        failover: core.settings.failover,
+    };
+    let start = || core.store.start_cursor(&core.holder.node, &claim, beginning, core.lease());
+    let mut started = start().await;
     if matches!(started, Err(StoreError::CommitUnknown(_))) {
         // A cursor that is set already stays as it is, so asking again is how to learn it.
-        started = core.store.start_cursor(&core.holder.node, &claim, at, core.lease()).await;
+        started = start().await;
     }
     match started.inspect_err(|_| metrics::store_failed("start"))? {
         Ok(cursor) => {

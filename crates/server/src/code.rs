@@ -116,6 +116,8 @@ codes! {
         "GET /api/v1/signers/{signer}/restored lists what waits because the database was restored.";
     RestoreUnread "restore-unread" CONFLICT "It is not known yet what used some nonces before the restore"
         "Wait until the chain has been read and pools have nothing unknown: GET /api/v1/signers/{signer}/restored lists both. To decide without it, repeat with force: true.";
+    RestoreChanged "restore-changed" CONFLICT "The database was restored once more since this was looked at"
+        "Look again: GET /api/v1/signers/{signer}/restored shows what waits now, and restoredAt to repeat it with.";
     UpgradeRequired "upgrade-required" UPGRADE_REQUIRED "This path is for WebSockets"
         "Connect with ws:// or wss://; docs/registry.md has the messages. Without a WebSocket, use PUT /api/v1/nodes/{id} and POST …/heartbeat.";
     NodeUnknown "node-unknown" NOT_FOUND "There is no such node, or it was silent for too long"

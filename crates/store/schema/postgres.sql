@@ -88,6 +88,8 @@ CREATE TABLE lane (
     restored_from bigint,
     restored_to bigint,
     restore_settled_at timestamp with time zone,
+    restored_number bigint NOT NULL DEFAULT 0,
+    restored_begun boolean NOT NULL DEFAULT false,
     CONSTRAINT lane_pkey PRIMARY KEY (chain_id, signer),
     CONSTRAINT lane_chain_id_check CHECK ((chain_id > 0)),
     CONSTRAINT lane_elsewhere_check CHECK ((elsewhere = ANY (ARRAY['v1'::text, 'stopped'::text, 'share'::text]))),
@@ -95,6 +97,7 @@ CREATE TABLE lane (
     CONSTRAINT lane_last_chain_nonce_check CHECK ((last_chain_nonce >= 0)),
     CONSTRAINT lane_next_nonce_check CHECK ((next_nonce >= 0)),
     CONSTRAINT lane_paused_check CHECK ((paused <> ''::text)),
+    CONSTRAINT lane_restore_is_numbered CHECK ((((restored_at IS NULL) = (restored_number = 0)) AND (restored_number >= 0) AND ((restored_at IS NOT NULL) OR (NOT restored_begun)))),
     CONSTRAINT lane_restore_is_whole CHECK ((((restored_at IS NULL) = (restored_from IS NULL)) AND ((restored_at IS NULL) = (restored_to IS NULL)) AND ((restored_at IS NOT NULL) OR (restore_settled_at IS NULL)) AND (restored_from <= restored_to))),
     CONSTRAINT lane_restored_from_check CHECK ((restored_from >= 0)),
     CONSTRAINT lane_signer_check CHECK ((octet_length(signer) = 20)),
@@ -335,6 +338,8 @@ CREATE INDEX lane_event_of_lane ON public.lane_event USING btree (chain_id, sign
 
 CREATE INDEX lane_restored ON public.lane USING btree (chain_id, signer) WHERE (restored_at IS NOT NULL);
 
+CREATE INDEX lane_timeline ON public.lane USING btree (timeline);
+
 CREATE INDEX lane_unaligned ON public.lane USING btree (chain_id, signer) WHERE ((timeline IS NULL) AND (next_nonce IS NOT NULL));
 
 CREATE INDEX lost_tx_unclaimed ON public.lost_tx USING btree (chain_id, signer, nonce) WHERE (claimed_by IS NULL);
@@ -450,16 +455,13 @@ BEGIN
     RETURN NULL;
 END $function$;
 
-CREATE OR REPLACE FUNCTION public.stile_awaits_word(lane_restored timestamp with time zone, lane_settled timestamp with time zone, of_chain bigint, of_signer bytea, of_tenant text, of_tx uuid, of_payload json)
+CREATE OR REPLACE FUNCTION public.stile_awaits_word(l lane, t tx)
  RETURNS boolean
  LANGUAGE sql
- STABLE
 AS $function$
-    SELECT lane_restored IS NOT NULL
-       AND NOT EXISTS (SELECT FROM tx_event e
-                       WHERE e.tx_id = of_tx AND e.kind = 'CLEARED' AND e.at >= lane_restored)
-       AND of_tenant <> 'stile:filler'
-       AND (lane_settled IS NULL OR stile_is_like_lost(of_chain, of_signer, of_payload))
+    SELECT stile_is_marked(l, t)
+        OR ((l).next_nonce IS NOT NULL AND (t).tenant <> 'stile:filler'
+            AND (l).timeline IS DISTINCT FROM stile_timeline())
 $function$;
 
 CREATE OR REPLACE FUNCTION public.stile_bucket(signer bytea)
@@ -509,6 +511,19 @@ AS $function$
                                      WHERE n.chain_id = f.chain_id AND n.signer = f.signer
                                        AND n.nonce = f.nonce
                                        AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash)))
+$function$;
+
+CREATE OR REPLACE FUNCTION public.stile_is_marked(l lane, t tx)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+    SELECT (l).restored_at IS NOT NULL
+       AND NOT EXISTS (SELECT FROM tx_event e
+                       WHERE e.tx_id = (t).tx_id AND e.kind = 'CLEARED'
+                         AND (e.data->>'mark')::bigint = (l).restored_number)
+       AND (t).tenant <> 'stile:filler'
+       AND ((l).restore_settled_at IS NULL OR stile_is_like_lost((t).chain_id, (t).signer, (t).payload))
 $function$;
 
 CREATE OR REPLACE FUNCTION public.stile_lanes_elsewhere(chains bigint[], signers bytea[])

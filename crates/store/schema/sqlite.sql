@@ -69,7 +69,9 @@ CREATE TABLE lane (
     paused            TEXT    CHECK (paused <> ''), timeline TEXT CHECK (timeline <> ''), elsewhere TEXT CHECK (elsewhere IN ('v1', 'stopped', 'share')), restored_at INTEGER, restored_from INTEGER
     CHECK (restored_from >= 0) CHECK ((restored_at IS NULL) = (restored_from IS NULL)), restored_to INTEGER
     CHECK (restored_from <= restored_to) CHECK ((restored_at IS NULL) = (restored_to IS NULL)), restore_settled_at INTEGER
-    CHECK (restored_at IS NOT NULL OR restore_settled_at IS NULL),
+    CHECK (restored_at IS NOT NULL OR restore_settled_at IS NULL), restored_number INTEGER NOT NULL DEFAULT 0
+    CHECK (restored_number >= 0) CHECK ((restored_at IS NULL) = (restored_number = 0)), restored_begun INTEGER NOT NULL DEFAULT 0
+    CHECK (restored_begun IN (0, 1)) CHECK (restored_at IS NOT NULL OR restored_begun = 0),
     PRIMARY KEY (chain_id, signer)
 ) STRICT, WITHOUT ROWID;
 

@@ -100,8 +100,8 @@ pub use tx_types::{
     TxPage, Wish, WishEnd, Withdrawal,
 };
 pub use types::{
-    Acquisition, Advance, AllocationKey, Binding, Claim, ExpiredLane, FencingToken, HeldLane,
-    HoldFilter, HoldPage, LANES_A_RENEWAL, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome,
-    MarkVerdict, NewHold, NewLaneEvent, Owner, Realign, Realigned, Refusal, Renewal, Resumed,
-    SchemaReport, Takeover,
+    Acquisition, Advance, AllocationKey, Beginning, Binding, Claim, ExpiredLane, FencingToken,
+    HeldLane, HoldFilter, HoldPage, LANES_A_RENEWAL, LaneEvent, LaneSurvey, LaneView, Mark,
+    MarkOutcome, MarkVerdict, NewHold, NewLaneEvent, Owner, Realign, Realigned, Refusal, Renewal,
+    Resumed, SchemaReport, Takeover,
 };

@@ -11,17 +11,30 @@ use crate::{Claim, NewAttempt, NewLaneEvent, Realign, Refusal, StoreError, Tx};
 /// That a lane was brought into a history of the database in which commits may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestoreMark {
+    /// How often the lane had been marked by then, this time included. A restore takes the number
+    /// back too, so it takes [`Self::at`] as well to tell one mark from another.
+    pub number: u64,
     /// When, by the database's clock.
     pub at: Timestamp,
     /// The first nonce that was stepped over.
     pub from: Nonce,
     /// The first one above those.
     pub to: Nonce,
+    /// The lane began while it was marked: what its account sent below [`Self::from`] may have been sent
+    /// by the lost history too, and is not read.
+    pub begun: bool,
     /// When a person said that what still waits was never sent.
     pub settled_at: Option<Timestamp>,
 }
 
 impl RestoreMark {
+    /// A person's word, with the number of the mark that it is about.
+    pub(crate) fn said(&self, data: &Value) -> Value {
+        let mut data = if data.is_object() { data.clone() } else { serde_json::json!({}) };
+        data["mark"] = self.number.into();
+        data
+    }
+
     /// Whether everything that has no nonce waits. Afterwards only what does the same as a
     /// transaction that was found and belongs to nobody.
     pub fn is_open(&self) -> bool {
@@ -125,10 +138,20 @@ pub trait RestoreStore: Send + Sync + std::fmt::Debug {
     ) -> Result<Result<Option<Tx>, Refusal>, StoreError>;
 
     // --- a person's word, which needs no lease --------------------------------------------------
+    //
+    // It is about the mark that the person has seen, with all that was stepped over then. After another
+    // one it says nothing: it is refused while the lane has another mark, has stepped over more, or is
+    // not aligned, and what was said before counts no more.
 
     /// A transaction that has no nonce was never sent: it may get one. `None` if it has one, is done,
-    /// or does not exist.
-    async fn clear(&self, node: &NodeId, tx: TxId, data: &Value) -> Result<Option<Tx>, StoreError>;
+    /// or does not exist, or if the mark is another.
+    async fn clear(
+        &self,
+        node: &NodeId,
+        tx: TxId,
+        mark: &RestoreMark,
+        data: &Value,
+    ) -> Result<Option<Tx>, StoreError>;
 
     /// A transaction that has no nonce was sent in the lost history: it is `FAILED`, with these
     /// words. `None` as in [`Self::clear`].
@@ -136,18 +159,20 @@ pub trait RestoreStore: Send + Sync + std::fmt::Debug {
         &self,
         node: &NodeId,
         tx: TxId,
+        mark: &RestoreMark,
         words: &str,
         data: &Value,
     ) -> Result<Option<Tx>, StoreError>;
 
     /// What waits on a lane was never sent: it may get nonces, and the mark is settled. What does the
     /// same as a transaction that was found and belongs to nobody is not cleared by this: it waits for
-    /// a word of its own. Answers with how many were cleared; `None` if the lane is not marked, or
-    /// settled already.
+    /// a word of its own. Answers with how many were cleared; `None` if the mark is another, or settled
+    /// already.
     async fn settle_restore(
         &self,
         node: &NodeId,
         lane: Lane,
+        mark: &RestoreMark,
         data: &Value,
     ) -> Result<Option<u64>, StoreError>;
 }

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Remembered};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
-    KeyStore, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, NodeStore, Realign,
-    Realigned, Refusal, Renewal, RestoreStore, Resumed, RolloutStore, SchemaReport, StoreError,
-    StreamPosition, TxStore,
+    Acquisition, AllocationKey, Beginning, Binding, Claim, ExpiredLane, HeldLane, HoldFilter,
+    HoldPage, KeyStore, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent,
+    NodeStore, Realign, Realigned, Refusal, Renewal, RestoreStore, Resumed, RolloutStore,
+    SchemaReport, StoreError, StreamPosition, TxStore,
 };
 
 /// The durable truth about lanes, nonces and holds.
@@ -136,12 +136,13 @@ pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore + RestoreStore {
     ) -> Result<Result<(), Refusal>, StoreError>;
 
     /// Sets the cursor of a lane that has none yet, with the first entry of the lane's history.
-    /// Answers where the cursor stands.
+    /// Answers where the cursor stands. Where the lane may only seem to be new it is marked: see
+    /// [`RestoreStore`].
     async fn start_cursor(
         &self,
         node: &NodeId,
         claim: &Claim,
-        at: Nonce,
+        beginning: Beginning,
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError>;
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use stile_domain::{
-    B256, Elsewhere, Hold, HoldId, HoldStatus, Incarnation, Lane, LaneEventKind, NodeId, Nonce,
-    Plan, Released, Timestamp,
+    B256, Elsewhere, Failover, Hold, HoldId, HoldStatus, Incarnation, Lane, LaneEventKind, NodeId,
+    Nonce, Plan, Released, Timestamp,
 };
 
 use crate::{RestoreMark, StreamPosition};
@@ -406,4 +406,23 @@ pub struct Realigned {
     pub bound_again: usize,
     /// The token that the lane is under now: the claim it was done with is superseded.
     pub token: FencingToken,
+}
+
+/// Where a lane begins that has no cursor yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beginning {
+    /// The first nonce that it gives out.
+    pub at: Nonce,
+    /// The first nonce that the chain has not seen used, as far as it was asked; not above [`Self::at`].
+    pub used: Nonce,
+    /// Its holder knows it from before: the database has lost its row.
+    pub known_before: bool,
+    /// What the operator says about failovers.
+    pub failover: Failover,
+}
+
+impl From<Nonce> for Beginning {
+    fn from(at: Nonce) -> Self {
+        Self { at, used: at, known_before: false, failover: Failover::Ask }
+    }
 }

@@ -284,6 +284,12 @@ fn restored(facts: &LaneFacts) -> Vec<Finding> {
             ". {endpoint} has transactions in its pool that the database does not know"
         ));
     }
+    if restored.begun {
+        words.push_str(
+            "; the database had lost this signer, so what its account sent before is not read, and --never-sent needs \
+             --force",
+        );
+    }
     let signer = &facts.signer;
     let remedy = Remedy::new(
         "say-what-was-sent",

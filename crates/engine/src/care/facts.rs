@@ -97,6 +97,8 @@ pub struct RestoredFacts {
     pub tx_ids: Vec<TxId>,
     /// How many nonces have not been read from the chain yet, at most 100.
     pub unread: usize,
+    /// The lane began while it was marked: what its account had sent before is not read.
+    pub begun: bool,
     /// How many transactions were found on chain that belong to nobody.
     pub unclaimed: usize,
     /// An endpoint that has transactions in its pool that the database does not know.

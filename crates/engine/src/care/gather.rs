@@ -112,6 +112,7 @@ async fn restored_facts(core: &Arc<Core>, lane: Lane) -> Result<RestoredFacts, C
         waiting: restoration.waiting.len(),
         tx_ids: restoration.waiting.iter().take(100).map(|tx| tx.id).collect(),
         unread: restoration.unread.len(),
+        begun: restoration.mark.is_some_and(|mark| mark.is_open() && mark.begun),
         unclaimed: restoration.found.iter().filter(|lost| lost.claimed_by.is_none()).count(),
         pooled_at: restoration.pooled.map(|pooled| pooled.endpoint),
     })

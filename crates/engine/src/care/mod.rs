@@ -30,7 +30,7 @@ pub use self::facts::{
     TxFacts, UnestimatedFacts,
 };
 pub use self::repair::{Repair, RepairStep};
-pub use self::restored::{Pooled, Restoration, RestoreError, Settled, Verdict};
+pub use self::restored::{Pooled, Restoration, RestoreError, Settled, Verdict, Word};
 pub use self::resume::Resumption;
 use crate::core::Core;
 use crate::reconcile::{self, Mismatch};
@@ -92,23 +92,15 @@ impl LaneCare {
     pub async fn settle_restored(
         &self,
         lane: Lane,
-        verdict: Verdict,
-        force: bool,
-        by: &str,
+        word: Word<'_>,
     ) -> Result<Settled, RestoreError> {
-        restored::say_of_lane(&self.core, lane, verdict, force, by).await
+        restored::say_of_lane(&self.core, lane, word).await
     }
 
     /// A person's word about one transaction that waits because the database was restored. With
     /// `force` also while it is not known what used some of the nonces.
-    pub async fn settle_restored_tx(
-        &self,
-        tx: TxId,
-        verdict: Verdict,
-        force: bool,
-        by: &str,
-    ) -> Result<Tx, RestoreError> {
-        restored::say_of_tx(&self.core, tx, verdict, force, by).await
+    pub async fn settle_restored_tx(&self, tx: TxId, word: Word<'_>) -> Result<Tx, RestoreError> {
+        restored::say_of_tx(&self.core, tx, word).await
     }
 
     /// Compares a lane with its chain now.

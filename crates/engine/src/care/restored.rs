@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use stile_domain::{Lane, Nonce, TxId, TxState, first_cursor};
+use stile_domain::{Lane, Nonce, Timestamp, TxId, TxState, first_cursor};
 use stile_store::{LaneView, LostTx, RestoreMark, StoreError, Tx};
 use tracing::warn;
 
 use crate::core::Core;
-use crate::restored;
+use crate::restored::{self, Recovered};
 use crate::tx;
+use crate::tx::memorise;
 
 /// Nonces that are named at most.
 const NAMED: u32 = 100;
@@ -93,6 +94,17 @@ pub enum RestoreError {
          restored", .0.len()
     )]
     Found(Vec<TxId>),
+    /// The lane began after the restore, and what its account had sent before is not read.
+    #[error(
+        "the database had lost this signer, and what it sent below nonce {0} is not read from the chain: it may be \
+         what waits here; look at the account's transactions, and say it with force"
+    )]
+    Begun(Nonce),
+    /// The mark is another than the one that the person has seen.
+    #[error(
+        "the database was restored once more, or more of the chain was found, since this was looked at: look again"
+    )]
+    LookAgain,
     /// The chain does not say how far it has come.
     #[error("the chain does not say what it has of this signer, which may be what waits here: {0}")]
     Silent(String),
@@ -103,7 +115,7 @@ pub enum RestoreError {
     )]
     Pooled(Pooled),
     /// Another node holds the lane, and only it can make the chain's transaction ours.
-    #[error("another node holds this signer")]
+    #[error("another node holds this signer, or has just held it: try again")]
     HeldElsewhere,
     /// The store does not say.
     #[error(transparent)]
@@ -173,8 +185,8 @@ fn unseen(count: Nonce, cursor: Option<Nonce>, bound: &[Nonce], found: &[LostTx]
     above.take(NAMED as usize).chain(bound).filter(|nonce| !is_found(nonce)).collect()
 }
 
-/// Refuses a word that something is to be sent, while what the chain has may be just that.
-fn check_read(known: &Restoration, force: bool) -> Result<(), RestoreError> {
+/// Refuses a word while what the chain has, and nobody has read, may be what waits.
+fn check_read(known: &Restoration, verdict: Verdict, force: bool) -> Result<(), RestoreError> {
     match known {
         _ if force => Ok(()),
         Restoration { silent: Some(why), .. } => Err(RestoreError::Silent(why.clone())),
@@ -182,24 +194,52 @@ fn check_read(known: &Restoration, force: bool) -> Result<(), RestoreError> {
             Err(RestoreError::Unread(unread.clone()))
         }
         Restoration { pooled: Some(pooled), .. } => Err(RestoreError::Pooled(pooled.clone())),
+        Restoration { mark: Some(mark), .. }
+            if verdict == Verdict::NeverSent && mark.is_open() && mark.begun =>
+        {
+            Err(RestoreError::Begun(mark.from))
+        }
         _ => Ok(()),
+    }
+}
+
+/// A person's word.
+#[derive(Debug, Clone, Copy)]
+pub struct Word<'w> {
+    /// What the person says.
+    pub verdict: Verdict,
+    /// When the lane was restored, as the person has seen it: after another restore the word says
+    /// nothing. `None` if that is not told.
+    pub restored_at: Option<Timestamp>,
+    /// Also while it is not known what used some of the nonces.
+    pub force: bool,
+    /// Who says so.
+    pub by: &'w str,
+}
+
+/// The mark that a word is about.
+fn meant(mark: Option<RestoreMark>, word: &Word<'_>) -> Result<RestoreMark, RestoreError> {
+    let mark = mark.ok_or(RestoreError::NotRestored)?;
+    match word.restored_at {
+        Some(seen) if seen != mark.at => Err(RestoreError::LookAgain),
+        _ => Ok(mark),
     }
 }
 
 pub(super) async fn say_of_lane(
     core: &Arc<Core>,
     lane: Lane,
-    verdict: Verdict,
-    force: bool,
-    by: &str,
+    word: Word<'_>,
 ) -> Result<Settled, RestoreError> {
+    let Word { verdict, force, by, .. } = word;
     let known = restoration(core, lane).await?;
-    let Restoration { mark, unread, waiting, .. } = &known;
-    let open = mark.is_some_and(|mark| mark.is_open());
+    let Restoration { unread, waiting, .. } = &known;
+    let mark = meant(known.mark, &word)?;
+    let open = mark.is_open();
     if !open && waiting.is_empty() {
         return Err(RestoreError::NotRestored);
     }
-    check_read(&known, force)?;
+    check_read(&known, verdict, force)?;
     if !open && verdict == Verdict::NeverSent && !force {
         // A word about the lane was given before; these are like what the chain has.
         return Err(RestoreError::Found(waiting.iter().map(|tx| tx.id).collect()));
@@ -210,73 +250,103 @@ pub(super) async fn say_of_lane(
     match verdict {
         Verdict::NeverSent if open => {
             let data = json!({ "verdict": "never-sent", "by": by, "unread": unread });
-            let cleared = core.store.settle_restore(&core.holder.node, lane, &data).await?;
-            settled.cleared = cleared.unwrap_or(0);
+            let cleared = core.store.settle_restore(&core.holder.node, lane, &mark, &data).await?;
+            settled.cleared = cleared.ok_or(RestoreError::LookAgain)?;
         }
         Verdict::NeverSent => {
             for tx in waiting {
-                settled.cleared += u64::from(clear(core, tx.id, by).await?.is_some());
+                settled.cleared += u64::from(clear(core, tx.id, &mark, by).await?.is_some());
             }
         }
         Verdict::WasSent => {
-            settled = close(core, lane, waiting, by).await?;
+            settled = close(core, lane, &mark, waiting, by).await?;
         }
     }
     told(core, lane);
+    let whole = verdict == Verdict::NeverSent && open;
+    if !whole && settled == Settled::default() && !waiting.is_empty() {
+        return Err(RestoreError::LookAgain);
+    }
     Ok(settled)
 }
 
 pub(super) async fn say_of_tx(
     core: &Arc<Core>,
     id: TxId,
-    verdict: Verdict,
-    force: bool,
-    by: &str,
+    word: Word<'_>,
 ) -> Result<Tx, RestoreError> {
+    let Word { verdict, force, by, .. } = word;
     let tx = core.store.txs(&[id]).await?.pop().flatten().ok_or(RestoreError::NotFound)?;
     let known = restoration(core, tx.lane).await?;
     let Some(waits) = known.waiting.iter().find(|waits| waits.id == id) else {
         return Err(RestoreError::NotWaiting(Box::new(tx)));
     };
+    let mark = meant(known.mark, &word)?;
     if verdict == Verdict::NeverSent {
-        check_read(&known, force)?;
+        check_read(&known, verdict, force)?;
     }
     warn!(txId = %id, signer = %tx.lane.signer, by, ?verdict, force,
           "a person's word about a transaction of a restored database");
     match verdict {
         Verdict::NeverSent => {
-            clear(core, id, by).await?;
+            if clear(core, id, &mark, by).await?.is_none() {
+                return Err(not_taken(core, id).await?);
+            }
         }
         Verdict::WasSent => {
-            close(core, tx.lane, std::slice::from_ref(waits), by).await?;
+            let settled = close(core, tx.lane, &mark, std::slice::from_ref(waits), by).await?;
+            if settled == Settled::default() {
+                return Err(not_taken(core, id).await?);
+            }
         }
     }
     told(core, tx.lane);
     core.store.txs(&[id]).await?.pop().flatten().ok_or(RestoreError::NotFound)
 }
 
-async fn clear(core: &Arc<Core>, id: TxId, by: &str) -> Result<Option<Tx>, StoreError> {
+/// Why a word about a transaction was not taken by the store.
+async fn not_taken(core: &Core, id: TxId) -> Result<RestoreError, StoreError> {
+    Ok(match core.store.txs(&[id]).await?.pop().flatten() {
+        None => RestoreError::NotFound,
+        Some(tx) if tx.standing.state == TxState::Created => RestoreError::LookAgain,
+        Some(tx) => RestoreError::NotWaiting(Box::new(tx)),
+    })
+}
+
+async fn clear(
+    core: &Arc<Core>,
+    id: TxId,
+    mark: &RestoreMark,
+    by: &str,
+) -> Result<Option<Tx>, StoreError> {
     let data = json!({ "verdict": "never-sent", "by": by });
-    core.store.clear(&core.holder.node, id, &data).await
+    core.store.clear(&core.holder.node, id, mark, &data).await
 }
 
 /// What was found on chain is taken for what was sent; what has no such evidence is `FAILED`.
 async fn close(
     core: &Arc<Core>,
     lane: Lane,
+    mark: &RestoreMark,
     waiting: &[Tx],
     by: &str,
 ) -> Result<Settled, RestoreError> {
     let mut settled = Settled::default();
     let matching = restored::matching(core, lane, waiting).await?;
-    let claim = core.lanes.slot(lane).claim();
+    let slot = core.lanes.slot(lane);
     for tx in waiting {
         let lost = matching.iter().find(|(of, _)| of.id == tx.id).map(|(_, lost)| lost);
         if let Some(lost) = lost {
-            let Some(claim) = claim else { return Err(RestoreError::HeldElsewhere) };
-            if restored::recover(core, claim, tx, lost).await? {
-                settled.recovered += 1;
-                continue;
+            // A pause raises the token of a lane that is held.
+            let Some(claim) = slot.claim() else { return Err(RestoreError::HeldElsewhere) };
+            match restored::recover(core, claim, tx, lost).await? {
+                Recovered::Done => {
+                    settled.recovered += 1;
+                    continue;
+                }
+                Recovered::TooLate => {}
+                // What the chain has is not called failed because somebody else holds the lane.
+                Recovered::NotHeld => return Err(RestoreError::HeldElsewhere),
             }
         }
         // The nonce of what was found may be on record as somebody else's.
@@ -289,7 +359,9 @@ async fn close(
         let words =
             format!("{by} says that this was sent before the database was restored; {which}");
         let data = json!({ "verdict": "was-sent", "by": by, "reason": words });
-        let closed = core.store.close_as_sent(&core.holder.node, tx.id, &words, &data).await?;
+        memorise::closes(&slot, tx.id);
+        let closed =
+            core.store.close_as_sent(&core.holder.node, tx.id, mark, &words, &data).await?;
         settled.closed += u64::from(closed.is_some());
     }
     if settled.recovered > 0 {
@@ -336,29 +408,58 @@ mod tests {
 
     #[test]
     fn hole_20_a_word_is_not_taken_while_the_chain_may_know_better() {
+        use Verdict::{NeverSent, WasSent};
         let known = |unread: &[Nonce], silent: Option<&str>| Restoration {
             unread: unread.to_vec(),
             silent: silent.map(str::to_owned),
             ..Restoration::default()
         };
-        assert!(check_read(&known(&[], None), false).is_ok());
-        let unread = check_read(&known(&[7], None), false);
+        assert!(check_read(&known(&[], None), NeverSent, false).is_ok());
+        let unread = check_read(&known(&[7], None), NeverSent, false);
         assert!(
             matches!(&unread, Err(RestoreError::Unread(nonces)) if *nonces == [7]),
             "{unread:?}"
         );
         for unread in [&[][..], &[7]] {
-            let silent = check_read(&known(unread, Some("no answer")), false);
+            let silent = check_read(&known(unread, Some("no answer")), NeverSent, false);
             assert!(matches!(silent, Err(RestoreError::Silent(_))), "{silent:?}");
-            assert!(check_read(&known(unread, Some("no answer")), true).is_ok());
+            assert!(check_read(&known(unread, Some("no answer")), NeverSent, true).is_ok());
         }
         let pooled = Pooled { endpoint: "rpc:1".to_owned(), from: 3, below: 5 };
         let on_its_way = Restoration { pooled: Some(pooled), ..Restoration::default() };
-        let refused = check_read(&on_its_way, false);
+        let refused = check_read(&on_its_way, NeverSent, false);
         assert!(
             matches!(&refused, Err(error) if error.to_string().contains("nonces 3 to 4")),
             "{refused:?}"
         );
-        assert!(check_read(&on_its_way, true).is_ok());
+        assert!(check_read(&on_its_way, NeverSent, true).is_ok());
+        // What the account of a lane that only seems to be new had sent is not read at all.
+        let begun = Restoration { mark: Some(mark(3)), ..known(&[], None) };
+        let refused = check_read(&begun, NeverSent, false);
+        assert!(matches!(refused, Err(RestoreError::Begun(3))), "{refused:?}");
+        assert!(check_read(&begun, NeverSent, true).is_ok());
+        assert!(check_read(&begun, WasSent, false).is_ok());
+        let grown = Restoration { mark: Some(RestoreMark { begun: false, ..mark(3) }), ..begun };
+        assert!(check_read(&grown, NeverSent, false).is_ok());
+    }
+
+    fn mark(from: Nonce) -> RestoreMark {
+        let at = Timestamp::UNIX_EPOCH;
+        RestoreMark { number: 1, at, from, to: from, begun: true, settled_at: None }
+    }
+
+    #[test]
+    fn hole_20_a_word_is_about_the_mark_that_was_seen() {
+        let word =
+            |restored_at| Word { verdict: Verdict::NeverSent, restored_at, force: true, by: "ann" };
+        let mark = mark(3);
+        let later = Timestamp::from_microsecond(1).unwrap();
+        for seen in [None, Some(mark.at)] {
+            assert_eq!(meant(Some(mark), &word(seen)).unwrap(), mark);
+        }
+        let refused = meant(Some(mark), &word(Some(later)));
+        assert!(matches!(refused, Err(RestoreError::LookAgain)), "{refused:?}");
+        let refused = meant(None, &word(Some(later)));
+        assert!(matches!(refused, Err(RestoreError::NotRestored)), "{refused:?}");
     }
 }

@@ -117,6 +117,7 @@ async fn bind_some(core: &Arc<Core>, slot: &Arc<Slot>) -> Progress {
     if core.is_known_elsewhere(slot) {
         return Progress::Stop;
     }
+    let before = slot.claim();
     let in_flight = track.book().in_flight(lane);
     let room = match core.settings.tx.max_in_flight.saturating_sub(in_flight) {
         // What closes a gap needs no room: nothing in flight can be mined before it.
@@ -147,6 +148,10 @@ async fn bind_some(core: &Arc<Core>, slot: &Arc<Slot>) -> Progress {
         return Progress::Stop;
     }
     let Some(claim) = slot.claim() else { return Progress::Stop };
+    if before != Some(claim) {
+        // Read before the lane was ours, or before it was realigned, and then marked: it is read again.
+        return Progress::More;
+    }
     let found = waiting.len();
     let waiting = match without_idle_fillers(core, slot, claim, waiting).await {
         Some(waiting) => waiting,

@@ -97,6 +97,42 @@ pub(crate) fn withdrew(core: &Core, id: TxId, answer: &Result<Withdrawal, StoreE
     }
 }
 
+/// Transactions that have no nonce are about to be ended.
+pub(crate) fn ends(slot: &Slot, part: &LaneChanges) -> Option<CommitId> {
+    let txs = part.changes.iter().map(|change| change.tx);
+    slot.memorise(part.claim, |memory| memory.ends(txs))
+}
+
+/// What became of that. One that was lost in the store is not written, but the others are.
+pub(crate) fn ended(
+    slot: &Slot,
+    part: &LaneChanges,
+    commit: Option<CommitId>,
+    answer: &Result<Vec<Result<Vec<Recorded>, Refusal>>, StoreError>,
+) {
+    let Some(commit) = commit else { return };
+    slot.memorise(part.claim, |memory| match answer.as_deref() {
+        Ok([Ok(recorded)]) => {
+            memory.did_not_happen(commit);
+            let written = part.changes.iter().zip(recorded);
+            let written = written.filter(|(_, it)| matches!(it, Recorded::Written { .. }));
+            let again = memory.ends(written.map(|(change, _)| change.tx));
+            memory.happened(again);
+        }
+        Ok([Err(_)]) => memory.did_not_happen(commit),
+        Err(error) if was_not_written(error) => memory.did_not_happen(commit),
+        Ok(_) | Err(_) => {}
+    });
+}
+
+/// A person's word ends a transaction that has no nonce, or may: it is not sent by this node after a
+/// failover that has lost the word.
+pub(crate) fn closes(slot: &Slot, tx: TxId) {
+    if let Some(claim) = slot.claim() {
+        slot.memorise(claim, |memory| memory.withdrew(tx));
+    }
+}
+
 /// Whether the store is sure that nothing was written.
 fn was_not_written(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(_) | StoreError::Constraint(_))

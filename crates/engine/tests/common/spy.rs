@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Remembered};
 use stile_store::{
-    Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
-    InFlightPage, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign,
-    Realigned, Refusal, Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
+    Acquisition, AllocationKey, Beginning, Binding, Claim, ExpiredLane, HeldLane, HoldFilter,
+    HoldPage, InFlightPage, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent,
+    Realign, Realigned, Refusal, Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
 };
 use testkit::eventually;
 use tokio::sync::watch;
@@ -83,6 +83,8 @@ pub(crate) struct Spy {
     pub(crate) pauses: Gate,
     /// Whether what a holder writes about its lanes finds no database.
     pub(crate) away: AtomicBool,
+    /// Whether what was found on chain is refused, as if the lane's token had just been raised.
+    pub(crate) fences_recoveries: AtomicBool,
     lose: Mutex<VecDeque<Lost>>,
     before_read_back: Mutex<Option<Hook>>,
 }
@@ -103,6 +105,7 @@ impl Spy {
             takeovers: Gate::open_one(),
             pauses: Gate::open_one(),
             away: AtomicBool::new(false),
+            fences_recoveries: AtomicBool::new(false),
             lose: Mutex::default(),
             before_read_back: Mutex::default(),
         })
@@ -425,10 +428,10 @@ impl Store for Spy {
         &self,
         node: &NodeId,
         claim: &Claim,
-        at: Nonce,
+        beginning: Beginning,
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError> {
-        self.inner.start_cursor(node, claim, at, lease).await
+        self.inner.start_cursor(node, claim, beginning, lease).await
     }
 
     async fn realign(

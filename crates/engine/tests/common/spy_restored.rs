@@ -1,5 +1,6 @@
-//! The part of the spy about restored databases: passed on as it is.
+//! The part of the spy about restored databases: passed on, or fenced.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -73,29 +74,42 @@ impl RestoreStore for Spy {
         recovery: &Recovery,
         lease: Duration,
     ) -> Result<Result<Option<Tx>, Refusal>, StoreError> {
+        self.count("recover");
+        if self.fences_recoveries.load(Ordering::SeqCst) {
+            let view = self.inner.lanes(&[claim.lane()]).await?.pop().flatten();
+            return Ok(Err(Refusal::Fenced(view.expect("a lane").owner)));
+        }
         self.inner.recover(node, claim, recovery, lease).await
     }
 
-    async fn clear(&self, node: &NodeId, tx: TxId, data: &Value) -> Result<Option<Tx>, StoreError> {
-        self.inner.clear(node, tx, data).await
+    async fn clear(
+        &self,
+        node: &NodeId,
+        tx: TxId,
+        mark: &RestoreMark,
+        data: &Value,
+    ) -> Result<Option<Tx>, StoreError> {
+        self.inner.clear(node, tx, mark, data).await
     }
 
     async fn close_as_sent(
         &self,
         node: &NodeId,
         tx: TxId,
+        mark: &RestoreMark,
         words: &str,
         data: &Value,
     ) -> Result<Option<Tx>, StoreError> {
-        self.inner.close_as_sent(node, tx, words, data).await
+        self.inner.close_as_sent(node, tx, mark, words, data).await
     }
 
     async fn settle_restore(
         &self,
         node: &NodeId,
         lane: Lane,
+        mark: &RestoreMark,
         data: &Value,
     ) -> Result<Option<u64>, StoreError> {
-        self.inner.settle_restore(node, lane, data).await
+        self.inner.settle_restore(node, lane, mark, data).await
     }
 }

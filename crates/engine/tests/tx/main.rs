@@ -10,6 +10,7 @@
 //! | `hanging` | a chain that does not answer, beside one that does |
 //! | `reorgs` | blocks that are taken back |
 //! | `liars` | endpoints that lie, where there are others; `lies` is how they do it |
+//! | `restored` | 20: lanes of a database that has lost commits |
 //! | `retention` | removing what is over |
 //! | `verdicts` | what endpoints say of a transaction, each for itself |
 //! | `voices` | one endpoint whose words do not fit what the others say |
@@ -33,6 +34,7 @@ mod liars;
 mod lies;
 mod outside;
 mod reorgs;
+mod restored;
 mod retention;
 mod setup;
 mod taking_over;

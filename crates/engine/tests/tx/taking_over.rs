@@ -63,7 +63,7 @@ async fn leave(store: &dyn Store, lane: Lane, size: impl Fn(Nonce) -> usize) -> 
     let short = Duration::from_secs(5);
     let held = store.acquire(&holder, &[lane], short).await.unwrap().pop();
     let Some(Acquisition::Held(held)) = held else { panic!("{held:?}") };
-    store.start_cursor(&holder.node, &held.claim, 0, short).await.unwrap().unwrap();
+    store.start_cursor(&holder.node, &held.claim, 0.into(), short).await.unwrap().unwrap();
     let txs = (0..OF_EACH).map(|nonce| BindTx {
         what: Bindable::New(Box::new(new_tx(lane))),
         attempt: attempt(size(nonce)),

@@ -6,7 +6,7 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use stile_domain::{ChainId, Timestamp};
-use stile_engine::{Restoration, RestoreError, Verdict};
+use stile_engine::{Restoration, RestoreError, Verdict, Word};
 use stile_store::{LostTx, RestoreMark, Tx};
 use utoipa::ToSchema;
 
@@ -50,6 +50,10 @@ pub(crate) struct RestoredSignerBody {
     chain_id: Option<ChainId>,
     /// What you know.
     verdict: VerdictName,
+    /// The time of the restore that you mean, as it was shown. If the database was restored once more since,
+    /// the word is refused.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    restored_at: Option<Timestamp>,
     /// Also while it is not known what used some of the nonces from before the restore.
     force: Option<bool>,
 }
@@ -60,6 +64,10 @@ pub(crate) struct RestoredSignerBody {
 pub(crate) struct RestoredTxBody {
     /// What you know.
     verdict: VerdictName,
+    /// The time of the restore that you mean, as its signer's page shows it. If the database was restored
+    /// once more since, the word is refused.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    restored_at: Option<Timestamp>,
     /// Also while it is not known what used some of the nonces from before the restore.
     force: Option<bool>,
 }
@@ -80,6 +88,9 @@ pub(crate) struct RestoredView {
     from_nonce: Option<u64>,
     /// The first nonce above those.
     to_nonce: Option<u64>,
+    /// Whether the signer began only after the restore, as far as the database knows: what it sent below
+    /// `fromNonce` may have been sent by the lost history, and is not read.
+    begun: bool,
     /// Nonces of which it has not been read from the chain yet what used them, at most 100.
     unread: Vec<u64>,
     /// What an endpoint has in its pool and the database does not know, if anything. It may be what waits.
@@ -195,6 +206,7 @@ impl RestoredView {
             settled_at: mark.and_then(|mark| mark.settled_at),
             from_nonce: mark.map(|mark| mark.from),
             to_nonce: mark.map(|mark| mark.to),
+            begun: mark.is_some_and(|mark| mark.begun),
             unread: restoration.unread,
             pooled,
             found: restoration.found.into_iter().map(FoundView::from).collect(),
@@ -212,7 +224,9 @@ fn refused(error: RestoreError) -> Problem {
         RestoreError::Unread(_)
         | RestoreError::Silent(_)
         | RestoreError::Pooled(_)
-        | RestoreError::Found(_) => Problem::new(Code::RestoreUnread, detail),
+        | RestoreError::Found(_)
+        | RestoreError::Begun(_) => Problem::new(Code::RestoreUnread, detail),
+        RestoreError::LookAgain => Problem::new(Code::RestoreChanged, detail),
         RestoreError::HeldElsewhere => Problem::new(Code::NotHolder, detail),
         RestoreError::Store(error) => error.into(),
     }
@@ -267,9 +281,14 @@ pub(crate) async fn settle(
     if let Some(answer) = app.by_holder(lane, &original).await {
         return Ok(answer);
     }
-    let (verdict, force) = (body.verdict.into(), body.force.unwrap_or(false));
     let lanes = app.node.lanes();
-    lanes.settle_restored(lane, verdict, force, &said_by(&access)).await.map_err(refused)?;
+    let word = Word {
+        verdict: body.verdict.into(),
+        restored_at: body.restored_at,
+        force: body.force.unwrap_or(false),
+        by: &said_by(&access),
+    };
+    lanes.settle_restored(lane, word).await.map_err(refused)?;
     let restoration = lanes.restored(lane).await?;
     Ok(Json(RestoredView::new(&app, restoration)).into_response())
 }
@@ -297,16 +316,13 @@ pub(crate) async fn settle_tx(
     if let Some(answer) = app.by_holder(tx.lane, &original).await {
         return Ok(answer);
     }
-    let lanes = app.node.lanes();
-    let tx = lanes
-        .settle_restored_tx(
-            tx.id,
-            body.verdict.into(),
-            body.force.unwrap_or(false),
-            &said_by(&access),
-        )
-        .await
-        .map_err(refused)?;
+    let word = Word {
+        verdict: body.verdict.into(),
+        restored_at: body.restored_at,
+        force: body.force.unwrap_or(false),
+        by: &said_by(&access),
+    };
+    let tx = app.node.lanes().settle_restored_tx(tx.id, word).await.map_err(refused)?;
     Ok(Json(TxView::new(app.node.transactions(), tx)).into_response())
 }
 

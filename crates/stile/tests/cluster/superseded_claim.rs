@@ -51,7 +51,7 @@ async fn hole_02_every_fenced_write_under_a_superseded_claim_is_refused() {
     // A lane without a cursor yet, and one with a hold that ran out and a nonce given back.
     let unstarted = acquire(&*store, &stale, new_lane, Duration::ZERO).await;
     let claim = acquire(&*store, &stale, lane, LEASE).await;
-    store.start_cursor(&stale.node, &claim, 0, LEASE).await.unwrap().unwrap();
+    store.start_cursor(&stale.node, &claim, 0.into(), LEASE).await.unwrap().unwrap();
     let bound = store.bind(&[binding(claim, vec![], 0, 2)], Duration::ZERO, Duration::ZERO).await;
     let [_ran_out, given_back] = <[_; 2]>::try_from(bound.unwrap().remove(0).unwrap()).unwrap();
     let verdict = MarkVerdict::Recyclable("not sent".into());
@@ -68,7 +68,9 @@ async fn hole_02_every_fenced_write_under_a_superseded_claim_is_refused() {
         }
         other => panic!("{other:?}"),
     };
-    fenced(&store.start_cursor(&stale.node, &unstarted, 7, LEASE).await.unwrap().unwrap_err());
+    fenced(
+        &store.start_cursor(&stale.node, &unstarted, 7.into(), LEASE).await.unwrap().unwrap_err(),
+    );
     let reissued = vec![Released { nonce: given_back.nonce, hold: given_back.id }];
     for attempt in [binding(claim, vec![], 2, 1), binding(claim, reissued, 2, 0)] {
         let answers = store.bind(&[attempt], LEASE, LEASE).await.unwrap();

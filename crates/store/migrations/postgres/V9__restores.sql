@@ -11,12 +11,23 @@ ALTER TABLE lane
     -- When a person said that what still waits was never sent. From then on only requests wait that do
     -- the same as a transaction which was found on the chain and belongs to nobody.
     ADD COLUMN restore_settled_at timestamptz,
+    -- How often the lane was marked. A person's word is about one of these marks, and clocks of two
+    -- servers do not tell which.
+    ADD COLUMN restored_number    bigint NOT NULL DEFAULT 0,
+    -- The lane began while it was marked: what its account sent below restored_from may have been sent by
+    -- the lost history too, and is not read.
+    ADD COLUMN restored_begun     boolean NOT NULL DEFAULT false,
+    ADD CONSTRAINT lane_restore_is_numbered CHECK (
+        (restored_at IS NULL) = (restored_number = 0) AND restored_number >= 0
+        AND (restored_at IS NOT NULL OR NOT restored_begun)),
     ADD CONSTRAINT lane_restore_is_whole CHECK (
         (restored_at IS NULL) = (restored_from IS NULL) AND (restored_at IS NULL) = (restored_to IS NULL)
         AND (restored_at IS NOT NULL OR restore_settled_at IS NULL) AND restored_from <= restored_to);
 
 -- Few, and most often none.
 CREATE INDEX lane_restored ON lane (chain_id, signer) WHERE restored_at IS NOT NULL;
+-- For whether any comes from another history.
+CREATE INDEX lane_timeline ON lane (timeline);
 CREATE INDEX lane_unaligned ON lane (chain_id, signer) WHERE timeline IS NULL AND next_nonce IS NOT NULL;
 
 -- Transactions on chain at nonces of which the database knows nothing any more.
@@ -69,19 +80,23 @@ RETURNS boolean LANGUAGE sql STABLE AS $$
                                        AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash)))
 $$;
 
--- Whether a transaction that has no nonce waits for a person's word, or for the chain's. A word that
--- was given before the backup was taken says nothing about what happened after it; one that was given
--- since is in the history, whatever became of the transaction then. Empty transactions for gaps pay
--- nobody.
-CREATE FUNCTION stile_awaits_word(
-    lane_restored timestamptz, lane_settled timestamptz, of_chain bigint, of_signer bytea, of_tenant text,
-    of_tx uuid, of_payload json
-) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT lane_restored IS NOT NULL
+-- Whether a lane's mark holds up a transaction that has no nonce. A word counts while the mark is the
+-- one that it was about, whatever became of the transaction since. Empty transactions for gaps pay nobody.
+CREATE FUNCTION stile_is_marked(l lane, t tx) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT (l).restored_at IS NOT NULL
        AND NOT EXISTS (SELECT FROM tx_event e
-                       WHERE e.tx_id = of_tx AND e.kind = 'CLEARED' AND e.at >= lane_restored)
-       AND of_tenant <> 'stile:filler'
-       AND (lane_settled IS NULL OR stile_is_like_lost(of_chain, of_signer, of_payload))
+                       WHERE e.tx_id = (t).tx_id AND e.kind = 'CLEARED'
+                         AND (e.data->>'mark')::bigint = (l).restored_number)
+       AND (t).tenant <> 'stile:filler'
+       AND ((l).restore_settled_at IS NULL OR stile_is_like_lost((t).chain_id, (t).signer, (t).payload))
+$$;
+
+-- Whether a transaction that has no nonce waits for a person's word, or for the chain's. On a lane that
+-- has not been held against its chain in this history nothing is known yet, so everything does.
+CREATE FUNCTION stile_awaits_word(l lane, t tx) RETURNS boolean LANGUAGE sql VOLATILE AS $$
+    SELECT stile_is_marked(l, t)
+        OR ((l).next_nonce IS NOT NULL AND (t).tenant <> 'stile:filler'
+            AND (l).timeline IS DISTINCT FROM stile_timeline())
 $$;
 
 -- Whether the history that was lost may have given a hold's nonce to a transaction: the hold is older than

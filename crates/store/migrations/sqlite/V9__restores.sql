@@ -6,6 +6,10 @@ ALTER TABLE lane ADD COLUMN restored_to INTEGER
     CHECK (restored_from <= restored_to) CHECK ((restored_at IS NULL) = (restored_to IS NULL));
 ALTER TABLE lane ADD COLUMN restore_settled_at INTEGER
     CHECK (restored_at IS NOT NULL OR restore_settled_at IS NULL);
+ALTER TABLE lane ADD COLUMN restored_number INTEGER NOT NULL DEFAULT 0
+    CHECK (restored_number >= 0) CHECK ((restored_at IS NULL) = (restored_number = 0));
+ALTER TABLE lane ADD COLUMN restored_begun INTEGER NOT NULL DEFAULT 0
+    CHECK (restored_begun IN (0, 1)) CHECK (restored_at IS NOT NULL OR restored_begun = 0);
 
 CREATE INDEX lane_restored ON lane (chain_id, signer) WHERE restored_at IS NOT NULL;
 CREATE INDEX lane_unaligned ON lane (chain_id, signer) WHERE timeline IS NULL AND next_nonce IS NOT NULL;

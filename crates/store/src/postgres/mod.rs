@@ -84,9 +84,9 @@ use async_trait::async_trait;
 use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Remembered};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
-    LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Realigned, Refusal,
-    Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
+    Acquisition, AllocationKey, Beginning, Binding, Claim, ExpiredLane, HeldLane, HoldFilter,
+    HoldPage, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Realigned,
+    Refusal, Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
 };
 pub use connect::PostgresOptions;
 pub use statement::Pooler;
@@ -248,10 +248,10 @@ impl Store for PostgresStore {
         &self,
         node: &NodeId,
         claim: &Claim,
-        at: Nonce,
+        beginning: Beginning,
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError> {
-        sweep::start_cursor(&self.sessions, node, claim, at, lease).await
+        sweep::start_cursor(&self.sessions, node, claim, beginning, lease).await
     }
 
     async fn realign(

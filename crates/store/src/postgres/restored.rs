@@ -152,27 +152,35 @@ impl RestoreStore for PostgresStore {
         self.sessions.within(StoreError::CommitUnknown, passed).await
     }
 
-    async fn clear(&self, node: &NodeId, tx: TxId, data: &Value) -> Result<Option<Tx>, StoreError> {
-        said(&self.sessions, node, tx, Step::Cleared, None, data).await
+    async fn clear(
+        &self,
+        node: &NodeId,
+        tx: TxId,
+        mark: &RestoreMark,
+        data: &Value,
+    ) -> Result<Option<Tx>, StoreError> {
+        said(&self.sessions, node, (tx, mark), Step::Cleared, None, data).await
     }
 
     async fn close_as_sent(
         &self,
         node: &NodeId,
         tx: TxId,
+        mark: &RestoreMark,
         words: &str,
         data: &Value,
     ) -> Result<Option<Tx>, StoreError> {
-        said(&self.sessions, node, tx, Step::Closed, Some(words), data).await
+        said(&self.sessions, node, (tx, mark), Step::Closed, Some(words), data).await
     }
 
     async fn settle_restore(
         &self,
         node: &NodeId,
         lane: Lane,
+        mark: &RestoreMark,
         data: &Value,
     ) -> Result<Option<u64>, StoreError> {
-        let settled = settle_restore(&self.sessions, node, lane, data);
+        let settled = settle_restore(&self.sessions, node, lane, mark, data);
         self.sessions.within(StoreError::CommitUnknown, settled).await
     }
 }
@@ -211,7 +219,7 @@ fn lost_tx(row: &Row) -> Result<LostTx, StoreError> {
 async fn said(
     sessions: &Sessions,
     node: &NodeId,
-    tx: TxId,
+    (tx, mark): (TxId, &RestoreMark),
     step: Step,
     error: Option<&str>,
     data: &Value,
@@ -227,7 +235,10 @@ async fn said(
                 &error,
                 &Standing::CREATED.kind_of(step).name(),
                 &node.0,
-                &Json(data),
+                &Json(mark.said(data)),
+                &mark.number.cast_signed(),
+                &mark.at,
+                &mark.to.cast_signed(),
             ],
         )
         .await?;
@@ -238,11 +249,18 @@ async fn settle_restore(
     sessions: &Sessions,
     node: &NodeId,
     lane: Lane,
+    mark: &RestoreMark,
     data: &Value,
 ) -> Result<Option<u64>, StoreError> {
     let (chain, signer) = (rows::chain(lane), lane.signer.as_slice());
-    let (transaction, locked) =
-        sessions.begin(include_str!("sql/lock_restored_lane.sql"), &[&chain, &signer]).await?;
+    let (number, to) = (mark.number.cast_signed(), mark.to.cast_signed());
+    let mut data = mark.said(data);
+    let (transaction, locked) = sessions
+        .begin(
+            include_str!("sql/lock_restored_lane.sql"),
+            &[&chain, &signer, &number, &mark.at, &to],
+        )
+        .await?;
     if locked.is_empty() {
         transaction.rollback().await?;
         return Ok(None);
@@ -258,7 +276,7 @@ async fn settle_restore(
                 &standing.sub_state.map(|sub_state| sub_state.name()),
                 &EventKind::Cleared.name(),
                 &node.0,
-                &Json(data),
+                &Json(&data),
             ],
         )
         .await?;
@@ -266,7 +284,6 @@ async fn settle_restore(
         Some(row) => row.try_get::<_, i64>("cleared")?.unsigned_abs(),
         None => 0,
     };
-    let mut data = if data.is_object() { data.clone() } else { serde_json::json!({}) };
     data["cleared"] = cleared.into();
     transaction
         .execute_and_commit(

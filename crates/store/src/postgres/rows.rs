@@ -107,9 +107,11 @@ pub(super) fn elsewhere(row: &Row) -> Result<Option<Elsewhere>, StoreError> {
 pub(super) fn restored(row: &Row) -> Result<Option<RestoreMark>, StoreError> {
     let Some(at) = row.try_get("restored_at")? else { return Ok(None) };
     Ok(Some(RestoreMark {
+        number: row.try_get::<_, i64>("restored_number")?.unsigned_abs(),
         at,
         from: nonce(row.try_get("restored_from")?),
         to: nonce(row.try_get("restored_to")?),
+        begun: row.try_get("restored_begun")?,
         settled_at: row.try_get("restore_settled_at")?,
     }))
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use stile_domain::{
-    HeldExpiry, Hold, HoldStatus, Lane, LaneEventKind, NodeId, Nonce, USED_BY_OTHERS,
+    Failover, HeldExpiry, Hold, HoldStatus, Lane, LaneEventKind, NodeId, Nonce, USED_BY_OTHERS,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
@@ -14,13 +14,13 @@ use super::fence::{FenceResult, Fenced, fence};
 use super::rows::{self, LaneColumns};
 use super::session::Sessions;
 use crate::lane_entries::started_data;
-use crate::{Claim, Refusal, StoreError};
+use crate::{Beginning, Claim, Refusal, StoreError};
 
 pub(super) async fn start_cursor(
     sessions: &Sessions,
     node: &NodeId,
     claim: &Claim,
-    at: Nonce,
+    beginning: Beginning,
     lease: Duration,
 ) -> Result<Result<Nonce, Refusal>, StoreError> {
     sessions
@@ -31,7 +31,7 @@ pub(super) async fn start_cursor(
                 fenced.into_transaction().rollback().await?;
                 return Ok(Err(refusal));
             }
-            let cursor = fenced.start_cursor(node, claim.lane, at).await?;
+            let cursor = fenced.start_cursor(node, claim.lane, beginning).await?;
             fenced.into_transaction().commit().await?;
             Ok(Ok(cursor))
         })
@@ -100,8 +100,9 @@ impl Fenced {
         &self,
         node: &NodeId,
         lane: Lane,
-        at: Nonce,
+        beginning: Beginning,
     ) -> Result<Nonce, StoreError> {
+        let Beginning { at, used, known_before, failover } = beginning;
         let rows = self
             .transaction()
             .query(
@@ -113,6 +114,9 @@ impl Fenced {
                     &LaneEventKind::Started.name(),
                     &node.0,
                     &Json(started_data(at)),
+                    &known_before,
+                    &(failover == Failover::Synchronous),
+                    &used.min(at).cast_signed(),
                 ],
             )
             .await?;

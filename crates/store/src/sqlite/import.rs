@@ -36,7 +36,8 @@ pub(super) fn import_lane(
             .prepare_cached(
                 "UPDATE lane
                  SET next_nonce = max(coalesce(next_nonce, 0), ?3), last_chain_nonce = ?4,
-                     timeline = ?6, fencing_token = fencing_token + 1, updated_at = ?5
+                     timeline = CASE WHEN next_nonce IS NULL THEN ?6 ELSE timeline END,
+                     fencing_token = fencing_token + 1, updated_at = ?5
                  WHERE chain_id = ?1 AND signer = ?2",
             )?
             .execute(params![

@@ -47,9 +47,9 @@ use rusqlite::Connection;
 use stile_domain::{HeldExpiry, Hold, HoldId, Holder, Lane, NodeId, Nonce, Remembered};
 
 use crate::{
-    Acquisition, AllocationKey, Binding, Claim, ExpiredLane, HeldLane, HoldFilter, HoldPage,
-    LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Realigned, Refusal,
-    Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
+    Acquisition, AllocationKey, Beginning, Binding, Claim, ExpiredLane, HeldLane, HoldFilter,
+    HoldPage, LaneEvent, LaneSurvey, LaneView, Mark, MarkOutcome, NewLaneEvent, Realign, Realigned,
+    Refusal, Renewal, Resumed, SchemaReport, Store, StoreError, StreamPosition,
 };
 
 /// SQLite behind the [`Store`] trait.
@@ -343,11 +343,11 @@ impl Store for SqliteStore {
         &self,
         node: &NodeId,
         claim: &Claim,
-        at: Nonce,
+        beginning: Beginning,
         lease: Duration,
     ) -> Result<Result<Nonce, Refusal>, StoreError> {
         let (node, claim) = (node.clone(), *claim);
-        self.write(move |c| sweep::start_cursor(c, &node, &claim, at, lease)).await
+        self.write(move |c| sweep::start_cursor(c, &node, &claim, beginning, lease)).await
     }
 
     async fn realign(

@@ -262,6 +262,8 @@ impl Fenced<'_> {
                 "UPDATE lane
                  SET next_nonce = ?3, fencing_token = ?4, timeline = ?5,
                      restored_at = CASE WHEN ?6 THEN ?7 ELSE restored_at END,
+                     restored_number = restored_number + ?6,
+                     restored_begun = restored_begun AND (NOT ?6 OR restore_settled_at IS NULL),
                      restored_from = CASE WHEN NOT ?6 THEN restored_from
                                           WHEN restore_settled_at IS NULL
                                               THEN min(coalesce(restored_from, next_nonce), next_nonce)

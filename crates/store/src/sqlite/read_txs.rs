@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use stile_domain::{B256, Lane, Nonce, TxId, TxState};
 
-use super::restored::AWAITS_WORD;
+use super::restored::{AWAITS_WORD, IS_MARKED};
 use super::stream::THIS_HISTORY;
 use super::{rows, tx_rows};
 use crate::in_flight::{self, Candidate};
@@ -121,6 +121,7 @@ pub(super) fn has_waiting(connection: &Connection, lane: Lane) -> Result<bool, S
     Ok(connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?)
 }
 
+/// On a lane that is not aligned, whoever binds realigns it first, and asks again.
 pub(super) fn waiting(
     connection: &Connection,
     lane: Lane,
@@ -131,7 +132,7 @@ pub(super) fn waiting(
         &format!(
             "SELECT t.* FROM tx t LEFT JOIN lane l USING (chain_id, signer)
              WHERE t.chain_id = ?1 AND t.signer = ?2 AND t.state = 'CREATED'
-               AND t.sub_state IS NOT 'ESTIMATING' AND NOT {AWAITS_WORD}
+               AND t.sub_state IS NOT 'ESTIMATING' AND NOT {IS_MARKED}
              ORDER BY t.position LIMIT ?3"
         ),
         params![rows::chain(lane), lane.signer.as_slice(), limit],

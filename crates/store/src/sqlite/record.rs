@@ -8,6 +8,7 @@ use stile_domain::NodeId;
 use super::bind::Stop;
 use super::events::Entry;
 use super::fence::{Fenced, fence};
+use super::restored::AWAITS_WORD;
 use super::tx_rows::json;
 use super::writer::in_savepoint;
 use super::{accept, rows};
@@ -42,8 +43,8 @@ impl Fenced<'_> {
             change.resubmit_after.value().map(|after| self.now() + rows::micros(*after));
         let changed = self
             .connection()
-            .prepare_cached(
-                "UPDATE tx
+            .prepare_cached(&format!(
+                "UPDATE tx AS t
                  SET state = ?6,
                      sub_state = ?7,
                      outcome = ?8,
@@ -78,10 +79,14 @@ impl Fenced<'_> {
                    -- What was made anew stays closed, unless the other one was withdrawn; the
                    -- trigger says so too.
                    AND (replaced_by IS NULL OR state <> 'FAILED' OR ?6 = 'FAILED'
-                        OR EXISTS (SELECT 1 FROM tx s WHERE s.tx_id = tx.replaced_by
+                        OR EXISTS (SELECT 1 FROM tx s WHERE s.tx_id = t.replaced_by
                                    AND s.state = 'FAILED' AND s.nonce IS NULL))
-                 RETURNING tenant, events",
-            )?
+                   -- What may be on the chain is not refused for what the chain says of it now.
+                   AND (?6 <> 'FAILED' OR state <> 'CREATED'
+                        OR NOT EXISTS (SELECT 1 FROM lane l
+                                       WHERE l.chain_id = ?2 AND l.signer = ?3 AND {AWAITS_WORD}))
+                 RETURNING tenant, events"
+            ))?
             .query_row(
                 params![
                     change.tx.0,

@@ -24,22 +24,36 @@ use crate::{
     RestoreStore, StoreError, Tx, TxBinding,
 };
 
+/// Whether the mark of a lane `l` holds up a transaction `t`: see `stile_is_marked` on PostgreSQL.
+macro_rules! is_marked {
+    () => {
+        "(l.restored_at IS NOT NULL
+          AND NOT EXISTS (SELECT 1 FROM tx_event e
+                          WHERE e.tx_id = t.tx_id AND e.kind = 'CLEARED'
+                            AND json_extract(e.data, '$.mark') = l.restored_number)
+          AND t.tenant <> 'stile:filler'
+          AND (l.restore_settled_at IS NULL
+               OR EXISTS (SELECT 1 FROM lost_tx f
+                          WHERE f.chain_id = t.chain_id AND f.signer = t.signer AND f.claimed_by IS NULL
+                            AND json_extract(f.payload, '$.to') IS json_extract(t.payload, '$.to')
+                            AND json_extract(f.payload, '$.value') = json_extract(t.payload, '$.value')
+                            AND json_extract(f.payload, '$.data') = json_extract(t.payload, '$.data')
+                            AND NOT EXISTS (SELECT 1 FROM nonce n
+                                            WHERE n.chain_id = f.chain_id AND n.signer = f.signer
+                                              AND n.nonce = f.nonce
+                                              AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash)))))"
+    };
+}
+
+pub(super) const IS_MARKED: &str = is_marked!();
+
 /// Whether a transaction `t` of a lane `l` waits for a person's word, or for the chain's: see
 /// `stile_awaits_word` on PostgreSQL.
-pub(super) const AWAITS_WORD: &str = "(l.restored_at IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM tx_event e
-                    WHERE e.tx_id = t.tx_id AND e.kind = 'CLEARED' AND e.at >= l.restored_at)
-    AND t.tenant <> 'stile:filler'
-    AND (l.restore_settled_at IS NULL
-         OR EXISTS (SELECT 1 FROM lost_tx f
-                    WHERE f.chain_id = t.chain_id AND f.signer = t.signer AND f.claimed_by IS NULL
-                      AND json_extract(f.payload, '$.to') IS json_extract(t.payload, '$.to')
-                      AND json_extract(f.payload, '$.value') = json_extract(t.payload, '$.value')
-                      AND json_extract(f.payload, '$.data') = json_extract(t.payload, '$.data')
-                      AND NOT EXISTS (SELECT 1 FROM nonce n
-                                      WHERE n.chain_id = f.chain_id AND n.signer = f.signer
-                                        AND n.nonce = f.nonce
-                                        AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash)))))";
+pub(super) const AWAITS_WORD: &str = concat!(
+    "(",
+    is_marked!(),
+    " OR (l.next_nonce IS NOT NULL AND l.timeline IS NULL AND t.tenant <> 'stile:filler'))"
+);
 
 /// Whether a payload (`?3`) does the same as a transaction that was found on a lane's chain and belongs
 /// to nobody: see `stile_is_like_lost` on PostgreSQL.
@@ -134,30 +148,38 @@ impl RestoreStore for SqliteStore {
         self.write(move |c| recover(c, &node, &claim, &recovery, lease)).await
     }
 
-    async fn clear(&self, node: &NodeId, tx: TxId, data: &Value) -> Result<Option<Tx>, StoreError> {
-        let (node, data) = (node.clone(), data.clone());
-        self.write(move |c| said(c, &node, tx, Step::Cleared, None, &data)).await
+    async fn clear(
+        &self,
+        node: &NodeId,
+        tx: TxId,
+        mark: &RestoreMark,
+        data: &Value,
+    ) -> Result<Option<Tx>, StoreError> {
+        let (node, mark, data) = (node.clone(), *mark, data.clone());
+        self.write(move |c| said(c, &node, (tx, &mark), Step::Cleared, None, &data)).await
     }
 
     async fn close_as_sent(
         &self,
         node: &NodeId,
         tx: TxId,
+        mark: &RestoreMark,
         words: &str,
         data: &Value,
     ) -> Result<Option<Tx>, StoreError> {
-        let (node, words, data) = (node.clone(), words.to_owned(), data.clone());
-        self.write(move |c| said(c, &node, tx, Step::Closed, Some(&words), &data)).await
+        let (node, mark, words, data) = (node.clone(), *mark, words.to_owned(), data.clone());
+        self.write(move |c| said(c, &node, (tx, &mark), Step::Closed, Some(&words), &data)).await
     }
 
     async fn settle_restore(
         &self,
         node: &NodeId,
         lane: Lane,
+        mark: &RestoreMark,
         data: &Value,
     ) -> Result<Option<u64>, StoreError> {
-        let (node, data) = (node.clone(), data.clone());
-        self.write(move |c| settle_restore(c, &node, lane, &data)).await
+        let (node, mark, data) = (node.clone(), *mark, data.clone());
+        self.write(move |c| settle_restore(c, &node, lane, &mark, &data)).await
     }
 }
 
@@ -249,7 +271,7 @@ fn awaiting_word(connection: &Connection, lane: Lane, limit: u32) -> Result<Vec<
         connection,
         &format!(
             "SELECT t.* FROM tx t JOIN lane l USING (chain_id, signer)
-             WHERE t.chain_id = ?1 AND t.signer = ?2 AND t.state = 'CREATED' AND {AWAITS_WORD}
+             WHERE t.chain_id = ?1 AND t.signer = ?2 AND t.state = 'CREATED' AND {IS_MARKED}
              ORDER BY t.position LIMIT ?3"
         ),
         params![rows::chain(lane), lane.signer.as_slice(), limit],
@@ -279,7 +301,7 @@ fn recover(
 fn said(
     connection: &Connection,
     node: &NodeId,
-    id: TxId,
+    (id, mark): (TxId, &RestoreMark),
     step: Step,
     error: Option<&str>,
     data: &Value,
@@ -289,6 +311,10 @@ fn said(
         .prepare_cached(
             "UPDATE tx SET state = ?2, sub_state = ?3, error = ?4, events = events + 1, updated_at = ?5
              WHERE tx_id = ?1 AND state = 'CREATED'
+               AND EXISTS (SELECT 1 FROM lane l
+                           WHERE l.chain_id = tx.chain_id AND l.signer = tx.signer
+                             AND l.restored_number = ?6 AND l.restored_at = ?7 AND l.restored_to = ?8
+                             AND l.timeline IS NOT NULL)
              RETURNING *",
         )?
         .query_row(
@@ -297,13 +323,17 @@ fn said(
                 standing.state.name(),
                 standing.sub_state.map(|sub_state| sub_state.name()),
                 error,
-                now
+                now,
+                mark.number.cast_signed(),
+                mark.at.as_microsecond(),
+                mark.to.cast_signed(),
             ],
             tx_rows::tx,
         )
         .optional()?;
     if let Some(tx) = &changed {
-        tell(connection, node, tx, Standing::CREATED.kind_of(step), data, now)?;
+        let data = mark.said(data);
+        tell(connection, node, tx, Standing::CREATED.kind_of(step), &data, now)?;
     }
     Ok(changed)
 }
@@ -335,15 +365,22 @@ fn settle_restore(
     connection: &Connection,
     node: &NodeId,
     lane: Lane,
+    mark: &RestoreMark,
     data: &Value,
 ) -> Result<Option<u64>, StoreError> {
-    let key = params![rows::chain(lane), lane.signer.as_slice()];
     let marked = connection
         .prepare_cached(
-            "SELECT 1 FROM lane WHERE chain_id = ?1 AND signer = ?2 AND restored_at IS NOT NULL
-               AND restore_settled_at IS NULL",
+            "SELECT 1 FROM lane
+             WHERE chain_id = ?1 AND signer = ?2 AND restored_number = ?3 AND restored_at = ?4
+               AND restored_to = ?5 AND restore_settled_at IS NULL AND timeline IS NOT NULL",
         )?
-        .exists(key)?;
+        .exists(params![
+            rows::chain(lane),
+            lane.signer.as_slice(),
+            mark.number.cast_signed(),
+            mark.at.as_microsecond(),
+            mark.to.cast_signed(),
+        ])?;
     if !marked {
         return Ok(None);
     }
@@ -353,7 +390,7 @@ fn settle_restore(
         if is_like_lost(connection, lane, &tx.payload)? {
             continue;
         }
-        let done = said(connection, node, tx.id, Step::Cleared, None, data)?;
+        let done = said(connection, node, (tx.id, mark), Step::Cleared, None, data)?;
         cleared += u64::from(done.is_some());
     }
     let now = rows::now(connection)?;
@@ -363,7 +400,7 @@ fn settle_restore(
              WHERE chain_id = ?1 AND signer = ?2",
         )?
         .execute(params![rows::chain(lane), lane.signer.as_slice(), now])?;
-    let mut data = if data.is_object() { data.clone() } else { json_value!({}) };
+    let mut data = mark.said(data);
     data["cleared"] = json_value!(cleared);
     let kind = LaneEventKind::RestoreSettled;
     LaneEntry { lane, kind, node, token: None, data: &data, now }.write(connection)?;
@@ -393,7 +430,7 @@ impl Fenced<'_> {
             .optional()?;
         let Some(open) = open else { return Ok(()) };
         let sql = format!(
-            "SELECT 1 FROM tx t JOIN lane l USING (chain_id, signer) WHERE t.tx_id = ?1 AND {AWAITS_WORD}"
+            "SELECT 1 FROM tx t JOIN lane l USING (chain_id, signer) WHERE t.tx_id = ?1 AND {IS_MARKED}"
         );
         let mut awaits = self.connection().prepare_cached(&sql)?;
         for BindTx { what, .. } in &binding.txs {

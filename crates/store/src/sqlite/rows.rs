@@ -66,7 +66,7 @@ pub(super) fn hold(row: &Row<'_>) -> rusqlite::Result<Hold> {
 
 pub(super) const LANE_COLUMNS: &str = "chain_id, signer, owner_node, owner_incarnation, owner_url, \
      fencing_token, expires_at, next_nonce, last_chain_nonce, paused, timeline, elsewhere, \
-     restored_at, restored_from, restored_to, restore_settled_at";
+     restored_at, restored_from, restored_to, restore_settled_at, restored_number, restored_begun";
 
 /// Whether a lane has no cursor, or has been held against its chain since the file was put in place.
 pub(super) fn is_aligned(row: &Row<'_>) -> rusqlite::Result<bool> {
@@ -81,9 +81,11 @@ pub(super) fn restored(row: &Row<'_>) -> rusqlite::Result<Option<RestoreMark>> {
     }
     let settled = row.get::<_, Option<i64>>("restore_settled_at")?.is_some();
     Ok(Some(RestoreMark {
+        number: row.get::<_, i64>("restored_number")?.unsigned_abs(),
         at: time(row, "restored_at")?,
         from: nonce(row.get("restored_from")?),
         to: nonce(row.get("restored_to")?),
+        begun: row.get("restored_begun")?,
         settled_at: if settled { Some(time(row, "restore_settled_at")?) } else { None },
     }))
 }

@@ -11,17 +11,17 @@ use super::origin;
 use super::rows::{self, HOLD_COLUMNS};
 use super::stream::LaneEntry;
 use crate::lane_entries::started_data;
-use crate::{Claim, Refusal, StoreError};
+use crate::{Beginning, Claim, Refusal, StoreError};
 
 pub(super) fn start_cursor(
     connection: &Connection,
     node: &NodeId,
     claim: &Claim,
-    at: Nonce,
+    beginning: Beginning,
     lease: Duration,
 ) -> Result<Result<Nonce, Refusal>, StoreError> {
     match fence(connection, claim, None, lease)? {
-        Ok(fenced) => fenced.start_cursor(node, at).map(Ok),
+        Ok(fenced) => fenced.start_cursor(node, beginning).map(Ok),
         Err(refusal) => Ok(Err(refusal)),
     }
 }
@@ -57,7 +57,8 @@ pub(super) fn settle(
 impl Fenced<'_> {
     /// Sets a cursor that is not set yet, with the first entry of the lane's history; answers where
     /// it stands.
-    fn start_cursor(&self, node: &NodeId, at: Nonce) -> Result<Nonce, StoreError> {
+    fn start_cursor(&self, node: &NodeId, beginning: Beginning) -> Result<Nonce, StoreError> {
+        let Beginning { at, used, known_before, .. } = beginning;
         let lane = self.claim().lane;
         let started = self
             .connection()
@@ -67,10 +68,12 @@ impl Fenced<'_> {
                 "UPDATE lane
                  SET next_nonce = ?3, timeline = ?4,
                      restored_at = CASE WHEN r.open THEN ?5 END,
-                     restored_from = CASE WHEN r.open THEN ?3 END,
-                     restored_to = CASE WHEN r.open THEN ?3 END
+                     restored_from = CASE WHEN r.open THEN ?7 END,
+                     restored_to = CASE WHEN r.open THEN ?3 END,
+                     restored_number = r.open, restored_begun = r.open
                  FROM (SELECT ?3 > 0
-                          AND (EXISTS (SELECT 1 FROM lane o
+                          AND (?6
+                               OR EXISTS (SELECT 1 FROM lane o
                                        WHERE o.restored_at IS NOT NULL AND o.restore_settled_at IS NULL)
                                OR EXISTS (SELECT 1 FROM lane o
                                           WHERE o.timeline IS NULL AND o.next_nonce IS NOT NULL)
@@ -82,7 +85,9 @@ impl Fenced<'_> {
                 lane.signer.as_slice(),
                 at.cast_signed(),
                 origin::HERE,
-                self.now()
+                self.now(),
+                known_before,
+                used.min(at).cast_signed(),
             ])?;
         if started == 1 {
             let entry = LaneEntry {

@@ -88,8 +88,10 @@ pub(crate) async fn claim_at(
     cursor: Nonce,
 ) -> Claim {
     let claim = held(store, holder, lane, LEASE).await.claim;
-    let started =
-        store.start_cursor(&holder.node, &claim, cursor, LEASE).await.expect("start the cursor");
+    let started = store
+        .start_cursor(&holder.node, &claim, cursor.into(), LEASE)
+        .await
+        .expect("start the cursor");
     assert_eq!(started, Ok(cursor));
     claim
 }

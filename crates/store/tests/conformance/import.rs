@@ -18,6 +18,7 @@ on_both_stores!(
     what_is_known_already_only_changes_forward,
     released_nonces_are_given_out_first,
     a_ledger_is_read_in_pages,
+    hole_20_an_import_does_not_align_a_lane_of_a_restored_database,
 );
 
 fn row(nonce: Nonce, status: HoldStatus) -> ImportedNonce {
@@ -152,4 +153,22 @@ async fn a_ledger_is_read_in_pages(bench: Bench) {
     assert_eq!((rest.len(), rest[0].owner), (1, tx.id.0));
     assert_eq!(rest[0].tx_hash, tx.tx_hash, "of a transaction's nonce, its hash");
     assert_eq!(store.ledger(lane(2), 0, 10).await.unwrap(), []);
+}
+
+/// A lane that was Stile's before comes from another history, and an import holds nothing against the
+/// chain: it is realigned, and marked, when it is Stile's again.
+async fn hole_20_an_import_does_not_align_a_lane_of_a_restored_database(bench: Bench) {
+    let (store, a) = (&*bench.store, node("a"));
+    claim_at(store, &a, lane(1), 2).await;
+    store.set_owner(&A_NODE, &[lane(1)], &[None], LaneOwner::Stopped).await.unwrap();
+    assert_eq!(import(store, &[], end(4, 4)).await, Imported::Written(0));
+    assert!(view(store, lane(1)).await.aligned, "in its own history");
+    let lost = if bench.database.is_postgres() { "'000000FF'" } else { "NULL" };
+    bench.raw().await.execute(&format!("UPDATE lane SET timeline = {lost}")).await;
+    assert_eq!(import(store, &[], end(7, 7)).await, Imported::Written(0));
+    let known = view(store, lane(1)).await;
+    assert_eq!((known.next_nonce, known.aligned), (Some(7), false));
+    to_stile(store).await;
+    let claim = held(store, &a, lane(1), LEASE).await.claim;
+    assert_eq!(bind(store, fresh(claim, 7, 1)).await, Err(Refusal::Unaligned));
 }

@@ -63,7 +63,7 @@ async fn a_lane_has_a_history_newest_first(bench: Bench) {
     assert_eq!((told[1].fencing_token, &told[1].node), (None, &NodeId("operator".into())));
 
     // A cursor that stands is not started again.
-    assert_eq!(store.start_cursor(&A_NODE, &other, 9, LEASE).await.unwrap(), Ok(3));
+    assert_eq!(store.start_cursor(&A_NODE, &other, 9.into(), LEASE).await.unwrap(), Ok(3));
     assert_eq!(kinds(&history(store, lane(2)).await), [Started]);
 }
 

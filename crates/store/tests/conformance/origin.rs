@@ -145,7 +145,7 @@ async fn a_lane_without_a_cursor_has_nothing_to_realign(bench: Bench) {
     let claim = held(store, &a, lane(1), LEASE).await.claim;
     assert!(view(store, lane(1)).await.aligned);
     assert_eq!(realign(store, &claim, NOTHING).await, None);
-    assert_eq!(store.start_cursor(&A_NODE, &claim, 5, LEASE).await.unwrap(), Ok(5));
+    assert_eq!(store.start_cursor(&A_NODE, &claim, 5.into(), LEASE).await.unwrap(), Ok(5));
     assert_eq!(bind(store, fresh(claim, 5, 1)).await.unwrap()[0].nonce, 5);
 }
 

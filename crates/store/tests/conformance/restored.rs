@@ -10,8 +10,9 @@ use stile_domain::{
     REMEMBERED, Remembered, Step, SubState, TxState, U256,
 };
 use stile_store::{
-    Claim, LostTx, MarkOutcome, NewAttempt, NewLaneEvent, NewTx, NodeRecord, OpenOptions, Realign,
-    Realigned, Recovery, Refusal, Store, Tx, Withdrawal, open,
+    Beginning, Claim, LaneChanges, LostTx, MarkOutcome, NewAttempt, NewLaneEvent, NewTx,
+    NodeRecord, OpenOptions, Realign, Realigned, Recorded, Recovery, Refusal, RestoreMark, Set,
+    Store, Tx, TxChange, Withdrawal, open,
 };
 
 use crate::common::{
@@ -26,6 +27,9 @@ on_both_stores!(
     hole_20_a_lane_that_the_chain_is_ahead_of_gives_out_nothing_before_it_is_realigned,
     hole_20_a_promoted_synchronous_standby_holds_nothing_up,
     hole_20_a_word_from_before_the_backup_says_nothing,
+    hole_20_a_word_about_one_mark_is_none_about_the_next,
+    hole_20_before_a_lane_is_realigned_nothing_on_it_is_withdrawn_or_refused,
+    hole_20_a_lane_whose_row_was_lost_is_marked_when_it_begins,
     hole_20_a_word_outlives_an_estimate_that_fails,
     hole_20_what_the_chain_shows_is_claimed_once,
     hole_20_a_request_like_one_that_was_found_waits_after_the_lane_is_settled,
@@ -91,6 +95,11 @@ fn found(nonce: Nonce, payload: &Payload) -> (LostTx, NewAttempt) {
     (lost, attempt)
 }
 
+/// The mark of the first lane, as a person sees it.
+async fn seen(store: &dyn Store) -> RestoreMark {
+    view(store, lane(1)).await.restored.expect("a mark")
+}
+
 async fn note(store: &dyn Store, claim: Claim, lost: &[LostTx]) {
     store.note_lost(&claim, lost, LEASE).await.unwrap().unwrap();
 }
@@ -127,7 +136,11 @@ async fn hole_20_what_waits_on_a_restored_lane_gets_no_nonce_by_itself(bench: Be
     assert_eq!(bind(store, fresh(claim, 5, 1)).await.unwrap()[0].nonce, 5);
 
     // A person's word, for one of them.
-    let cleared = store.clear(&A_NODE, two.id, &json!({ "by": "ann" })).await.unwrap().unwrap();
+    let cleared = store
+        .clear(&A_NODE, two.id, &seen(store).await, &json!({ "by": "ann" }))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (cleared.standing.state, cleared.standing.sub_state),
         (TxState::Created, Some(SubState::Cleared))
@@ -140,7 +153,11 @@ async fn hole_20_what_waits_on_a_restored_lane_gets_no_nonce_by_itself(bench: Be
     let kinds: Vec<_> =
         store.history(two.id).await.unwrap().iter().map(|entry| entry.kind).collect();
     assert_eq!(kinds, [EventKind::Accepted, EventKind::Cleared, EventKind::Bound]);
-    assert_eq!(store.clear(&A_NODE, two.id, &json!({})).await.unwrap(), None, "it has a nonce");
+    assert_eq!(
+        store.clear(&A_NODE, two.id, &seen(store).await, &json!({})).await.unwrap(),
+        None,
+        "it has a nonce"
+    );
 }
 
 async fn hole_20_a_lane_that_the_chain_is_ahead_of_gives_out_nothing_before_it_is_realigned(
@@ -207,21 +224,138 @@ async fn hole_20_a_promoted_synchronous_standby_holds_nothing_up(bench: Bench) {
 
 async fn hole_20_a_word_from_before_the_backup_says_nothing(bench: Bench) {
     let store = &*bench.store;
-    let claim = claim_at(store, &HOLDER, lane(1), 2).await;
+    let claim = restored(&bench).await;
     let waits = accept_one(store, pays(1)).await;
-    store.clear(&A_NODE, waits.id, &json!({})).await.unwrap().unwrap();
+    store.clear(&A_NODE, waits.id, &seen(store).await, &json!({})).await.unwrap().unwrap();
     let (_, claim) = realign(&bench, claim, ASK).await;
     let refused = bind_txs(store, waiting_binding(claim, 5, [&waits])).await;
     assert_eq!(refused, Err(Refusal::Restored));
-    store.clear(&A_NODE, waits.id, &json!({})).await.unwrap().unwrap();
+    // Nor does it if the clock of the server that took it was ahead of this one's.
+    let raw = bench.raw().await;
+    raw.execute(if bench.database.is_postgres() {
+        "UPDATE tx_event SET at = at + interval '1 day'"
+    } else {
+        "UPDATE tx_event SET at = at + 86400000000"
+    })
+    .await;
+    let refused = bind_txs(store, waiting_binding(claim, 5, [&waits])).await;
+    assert_eq!(refused, Err(Refusal::Restored));
+    store.clear(&A_NODE, waits.id, &seen(store).await, &json!({})).await.unwrap().unwrap();
     bind_txs(store, waiting_binding(claim, 5, [&waits])).await.unwrap();
+}
+
+/// A person's word is about the mark that was seen, and about what was stepped over then.
+async fn hole_20_a_word_about_one_mark_is_none_about_the_next(bench: Bench) {
+    let store = &*bench.store;
+    let claim = restored(&bench).await;
+    let waits = accept_one(store, pays(1)).await;
+    let first = seen(store).await;
+    assert_eq!(first.number, 1);
+    let none = async |mark: &RestoreMark, what: &str| {
+        let data = json!({});
+        let cleared = store.clear(&A_NODE, waits.id, mark, &data).await.unwrap();
+        assert_eq!(cleared, None, "{what}");
+        let closed = store.close_as_sent(&A_NODE, waits.id, mark, "sent", &data).await.unwrap();
+        assert_eq!(closed, None, "{what}");
+        let settled = store.settle_restore(&A_NODE, lane(1), mark, &data).await.unwrap();
+        assert_eq!(settled, None, "{what}");
+        assert_eq!(read_tx(store, waits.id).await, waits, "{what}");
+    };
+    let event = NewLaneEvent { kind: LaneEventKind::FollowedChain, data: json!({}) };
+    store.step_over(&claim, Realign { from: 5, to: 7 }, &event, LEASE).await.unwrap().unwrap();
+    none(&first, "more was stepped over").await;
+    let second = seen(store).await;
+    lose_history(&bench).await;
+    none(&second, "the lane is to be held against its chain").await;
+    let (_, claim) = realign(&bench, claim, Remembered { used: Some(7), ..ASK }).await;
+    let again = seen(store).await;
+    assert_eq!((again.number, again.to), (2, second.to));
+    none(&second, "another mark").await;
+    none(
+        &RestoreMark { at: second.at, ..again },
+        "one of the same number in a history that is lost",
+    )
+    .await;
+    let cleared = store.clear(&A_NODE, waits.id, &again, &json!({})).await.unwrap().unwrap();
+    let told = store.history(waits.id).await.unwrap().pop().unwrap();
+    assert_eq!(told.data["mark"], 2);
+    bind_txs(store, waiting_binding(claim, 7, [&cleared])).await.unwrap();
+    assert_eq!(store.settle_restore(&A_NODE, lane(1), &again, &json!({})).await.unwrap(), Some(0));
+}
+
+/// Between a restore and the realignment nobody knows yet what was sent.
+async fn hole_20_before_a_lane_is_realigned_nothing_on_it_is_withdrawn_or_refused(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &HOLDER, lane(1), 2).await;
+    let new = accept_one(store, NewTx { lane: lane(2), ..pays(1) }).await;
+    let [one, two] = [accept_one(store, pays(1)).await, accept_one(store, pays(2)).await];
+    let aside = steps(store, claim, &two, &[Step::NotEstimated]).await;
+    let filler = accept_one(store, NewTx { tenant: "stile:filler".into(), ..pays(0) }).await;
+    let refuse = async |claim: Claim, tx: &Tx| {
+        let standing = tx.standing.after(Step::Refused).unwrap();
+        let mut change = TxChange::new(tx.id, tx.events, standing);
+        change.error = Set::To("it would be reverted".into());
+        let part = LaneChanges { claim, changes: vec![change] };
+        let mut answers = store.record(&A_NODE, &[part], LEASE).await.unwrap();
+        answers.remove(0).unwrap().remove(0)
+    };
+    lose_history(&bench).await;
+    assert_eq!(store.withdraw(&A_NODE, one.id).await.unwrap(), Withdrawal::AwaitsWord(one.clone()));
+    for tx in [&one, &aside] {
+        assert_eq!(refuse(claim, tx).await, Recorded::Lost, "{tx:?}");
+        assert_eq!(read_tx(store, tx.id).await, *tx);
+    }
+    assert_eq!(store.unestimated(&[lane(1)], 10).await.unwrap(), []);
+    // Whoever binds finds what waits, and has the lane realigned first.
+    assert_eq!(store.waiting(lane(1), 1).await.unwrap(), std::slice::from_ref(&one));
+    assert!(matches!(refuse(claim, &filler).await, Recorded::Written { .. }), "it pays nobody");
+    // A lane that has no cursor has sent nothing.
+    let withdrawn = store.withdraw(&A_NODE, new.id).await.unwrap();
+    assert!(matches!(withdrawn, Withdrawal::Done(_)), "{withdrawn:?}");
+
+    let (_, claim) = realign(&bench, claim, ASK).await;
+    for tx in [&one, &aside] {
+        assert_eq!(refuse(claim, tx).await, Recorded::Lost, "it is marked: {tx:?}");
+    }
+    let cleared =
+        store.clear(&A_NODE, one.id, &seen(store).await, &json!({})).await.unwrap().unwrap();
+    assert!(matches!(refuse(claim, &cleared).await, Recorded::Written { .. }), "by a word");
+}
+
+/// A lane that only seems to be new is marked, and it is not known how far down its account's
+/// transactions were the lost history's.
+async fn hole_20_a_lane_whose_row_was_lost_is_marked_when_it_begins(bench: Bench) {
+    let store = &*bench.store;
+    let begin = async |number: u32, beginning: Beginning| {
+        let claim = held(store, &HOLDER, lane(number), LEASE).await.claim;
+        store.start_cursor(&A_NODE, &claim, beginning, LEASE).await.unwrap().unwrap();
+        (claim, view(store, lane(number)).await.restored)
+    };
+    let synchronous = |at| Beginning { failover: Failover::Synchronous, ..Beginning::from(at) };
+    assert_eq!(begin(1, 3.into()).await.1, None, "a database that has lost nothing");
+    let (_, mark) = begin(2, Beginning { used: 4, known_before: true, ..synchronous(6) }).await;
+    let mark = mark.expect("its holder knows it from before");
+    assert_eq!((mark.from, mark.to, mark.begun, mark.is_open()), (4, 6, true, true));
+    store.settle_restore(&A_NODE, lane(2), &mark, &json!({})).await.unwrap().unwrap();
+    assert_eq!(begin(3, 3.into()).await.1, None, "it is settled");
+    lose_history(&bench).await;
+    assert_eq!(begin(4, 0.into()).await.1, None, "an account that was never used");
+    // On SQLite an older file was put back, whatever is said about failovers.
+    let promoted = bench.database.is_postgres();
+    assert_eq!(begin(5, synchronous(3)).await.1.is_none(), promoted);
+    let (claim, mark) = begin(6, 3.into()).await;
+    assert!(mark.is_some_and(|mark| mark.begun && mark.number == 1), "{mark:?}");
+    let waits = accept_one(store, NewTx { lane: lane(6), ..pays(1) }).await;
+    let refused = bind_txs(store, waiting_binding(claim, 3, [&waits])).await;
+    assert_eq!(refused, Err(Refusal::Restored));
 }
 
 async fn hole_20_a_word_outlives_an_estimate_that_fails(bench: Bench) {
     let store = &*bench.store;
     let claim = restored(&bench).await;
     let waits = accept_one(store, pays(1)).await;
-    let cleared = store.clear(&A_NODE, waits.id, &json!({})).await.unwrap().unwrap();
+    let cleared =
+        store.clear(&A_NODE, waits.id, &seen(store).await, &json!({})).await.unwrap().unwrap();
     let aside = steps(store, claim, &cleared, &[Step::NotEstimated]).await;
     assert_eq!(store.awaiting_word(lane(1), 10).await.unwrap(), []);
     assert_eq!(store.unestimated(&[lane(1)], 10).await.unwrap(), std::slice::from_ref(&aside));
@@ -279,9 +413,16 @@ async fn hole_20_a_request_like_one_that_was_found_waits_after_the_lane_is_settl
         &[found(3, &pays(9).payload).0, LostTx { signed: None, ..found(4, &pays(8).payload).0 }],
     )
     .await;
-    let cleared = store.settle_restore(&A_NODE, lane(1), &json!({ "by": "ann" })).await.unwrap();
+    let cleared = store
+        .settle_restore(&A_NODE, lane(1), &seen(store).await, &json!({ "by": "ann" }))
+        .await
+        .unwrap();
     assert_eq!(cleared, Some(2));
-    assert_eq!(store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap(), None, "once");
+    assert_eq!(
+        store.settle_restore(&A_NODE, lane(1), &seen(store).await, &json!({})).await.unwrap(),
+        None,
+        "once"
+    );
     let mark = view(store, lane(1)).await.restored.expect("what was found is still minded");
     assert!(!mark.is_open());
     let told = store.lane_history(lane(1), None, 1).await.unwrap().remove(0);
@@ -304,7 +445,10 @@ async fn hole_20_a_request_like_one_that_was_found_waits_after_the_lane_is_settl
 async fn hole_20_a_settled_lane_goes_on_and_minds_what_is_found_later(bench: Bench) {
     let store = &*bench.store;
     let claim = restored(&bench).await;
-    assert_eq!(store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap(), Some(0));
+    assert_eq!(
+        store.settle_restore(&A_NODE, lane(1), &seen(store).await, &json!({})).await.unwrap(),
+        Some(0)
+    );
     let mark = view(store, lane(1)).await.restored.expect("on record");
     assert_eq!((mark.from, mark.to, mark.is_open()), (2, 5, false));
     let bound = bind_txs(store, bind_new(claim, 5, [pays(9)])).await.unwrap();
@@ -323,14 +467,17 @@ async fn hole_20_a_word_about_a_lane_is_none_about_what_the_chain_has(bench: Ben
     let [like, unlike] = [accept_one(store, pays(9)).await, accept_one(store, pays(1)).await];
     note(store, claim, &[found(3, &like.payload).0]).await;
     let data = json!({ "by": "ann" });
-    assert_eq!(store.settle_restore(&A_NODE, lane(1), &data).await.unwrap(), Some(1));
+    assert_eq!(
+        store.settle_restore(&A_NODE, lane(1), &seen(store).await, &data).await.unwrap(),
+        Some(1)
+    );
     assert_eq!(read_tx(store, like.id).await, like, "it waits on");
     assert_eq!(store.awaiting_word(lane(1), 10).await.unwrap(), std::slice::from_ref(&like));
     let refused = bind_txs(store, waiting_binding(claim, 5, [&like])).await;
     assert_eq!(refused, Err(Refusal::Restored));
     bind_txs(store, waiting_binding(claim, 5, [&unlike])).await.unwrap();
     // A word about this one is.
-    store.clear(&A_NODE, like.id, &data).await.unwrap().unwrap();
+    store.clear(&A_NODE, like.id, &seen(store).await, &data).await.unwrap().unwrap();
     bind_txs(store, waiting_binding(claim, 6, [&like])).await.unwrap();
 }
 
@@ -343,14 +490,14 @@ async fn hole_20_what_may_be_on_chain_is_not_withdrawn(bench: Bench) {
     assert_eq!(answer, Withdrawal::AwaitsWord(one.clone()));
     assert_eq!(read_tx(store, one.id).await, one);
     // What a person has cleared is withdrawn like any other.
-    store.clear(&A_NODE, one.id, &json!({})).await.unwrap().unwrap();
+    store.clear(&A_NODE, one.id, &seen(store).await, &json!({})).await.unwrap().unwrap();
     let withdrawn = store.withdraw(&A_NODE, one.id).await.unwrap();
     assert!(matches!(withdrawn, Withdrawal::Done(_)), "{withdrawn:?}");
     assert_eq!(store.withdraw(&A_NODE, one.id).await.unwrap(), withdrawn, "the same again");
     // On a lane that is settled, only what is like something that was found.
     let like = accept_one(store, pays(9)).await;
     note(store, claim, &[found(3, &like.payload).0]).await;
-    store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap();
+    store.settle_restore(&A_NODE, lane(1), &seen(store).await, &json!({})).await.unwrap();
     let answer = store.withdraw(&A_NODE, like.id).await.unwrap();
     assert_eq!(answer, Withdrawal::AwaitsWord(like));
     for free in [two, elsewhere] {
@@ -429,14 +576,21 @@ async fn a_person_closes_what_was_sent(bench: Bench) {
     let tx = accept_one(store, pays(1)).await;
     let words = "ann says that it was sent";
     let data = json!({ "by": "ann" });
-    let closed = store.close_as_sent(&A_NODE, tx.id, words, &data).await.unwrap().unwrap();
+    let closed = store
+        .close_as_sent(&A_NODE, tx.id, &seen(store).await, words, &data)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (closed.standing.state, closed.standing.sub_state, closed.error.as_deref()),
         (TxState::Failed, Some(SubState::Restored), Some(words))
     );
     let told = store.history(tx.id).await.unwrap().pop().unwrap();
-    assert_eq!((told.kind, told.data), (EventKind::Closed, data));
-    assert_eq!(store.close_as_sent(&A_NODE, tx.id, words, &json!({})).await.unwrap(), None);
+    assert_eq!((told.kind, &told.data["by"]), (EventKind::Closed, &json!("ann")));
+    assert_eq!(
+        store.close_as_sent(&A_NODE, tx.id, &seen(store).await, words, &json!({})).await.unwrap(),
+        None
+    );
     assert_eq!(store.awaiting_word(lane(1), 10).await.unwrap(), []);
 }
 
@@ -491,7 +645,7 @@ async fn a_second_restore_marks_the_lane_again(bench: Bench) {
     let store = &*bench.store;
     let claim = restored(&bench).await;
     note(store, claim, &[found(3, &pays(9).payload).0]).await;
-    store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap();
+    store.settle_restore(&A_NODE, lane(1), &seen(store).await, &json!({})).await.unwrap();
     let (_, claim) = realign(&bench, claim, Remembered { used: Some(8), ..ASK }).await;
     let mark = view(store, lane(1)).await.restored.unwrap();
     assert_eq!((mark.from, mark.to, mark.is_open()), (5, 8, true));
@@ -520,7 +674,7 @@ async fn hole_29_what_only_a_node_remembers_is_on_record_and_given_to_nobody(ben
     let (lost, signed) = found(5, &tx.payload);
     note(store, claim, &[lost]).await;
     assert_eq!(recover(store, claim, &tx, 5, &signed).await.unwrap().nonce, Some(5));
-    store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap();
+    store.settle_restore(&A_NODE, lane(1), &seen(store).await, &json!({})).await.unwrap();
     let settled = store.settle(&[(claim, 7)], LEASE).await.unwrap().remove(0).unwrap();
     assert_eq!(settled.iter().map(|hold| hold.nonce).collect::<Vec<_>>(), [6]);
 }

@@ -37,9 +37,9 @@ async fn statuses(store: &dyn Store, holds: &[Hold]) -> Vec<HoldStatus> {
 async fn the_cursor_starts_once_only(bench: Bench) {
     let store = &*bench.store;
     let claim = held(store, &node("a"), lane(1), LEASE).await.claim;
-    assert_eq!(store.start_cursor(&A_NODE, &claim, 12, LEASE).await.unwrap(), Ok(12));
-    assert_eq!(store.start_cursor(&A_NODE, &claim, 3, LEASE).await.unwrap(), Ok(12));
-    assert_eq!(store.start_cursor(&A_NODE, &claim, 40, LEASE).await.unwrap(), Ok(12));
+    assert_eq!(store.start_cursor(&A_NODE, &claim, 12.into(), LEASE).await.unwrap(), Ok(12));
+    assert_eq!(store.start_cursor(&A_NODE, &claim, 3.into(), LEASE).await.unwrap(), Ok(12));
+    assert_eq!(store.start_cursor(&A_NODE, &claim, 40.into(), LEASE).await.unwrap(), Ok(12));
     let lane = view(store, lane(1)).await;
     assert_eq!((lane.next_nonce, lane.last_chain_nonce), (Some(12), None));
 }
@@ -48,7 +48,7 @@ async fn starting_the_cursor_needs_the_lane(bench: Bench) {
     let store = &*bench.store;
     let lost = held(store, &node("a"), lane(1), RUN_OUT).await.claim;
     let taken = held(&*bench.second(), &node("b"), lane(1), LEASE).await;
-    let refused = store.start_cursor(&A_NODE, &lost, 12, LEASE).await.unwrap();
+    let refused = store.start_cursor(&A_NODE, &lost, 12.into(), LEASE).await.unwrap();
     assert!(matches!(refused, Err(Refusal::Fenced(_))), "{refused:?}");
     let lane = view(store, lane(1)).await;
     assert_eq!((lane.next_nonce, lane.expires_at), (None, taken.expires_at));

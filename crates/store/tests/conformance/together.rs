@@ -30,7 +30,7 @@ async fn claims(store: &dyn Store, count: u32) -> Vec<Claim> {
     let mut claims = Vec::new();
     for answer in store.acquire(&a, &lanes, LEASE).await.unwrap() {
         let Acquisition::Held(held) = answer else { panic!("{answer:?}") };
-        store.start_cursor(&a.node, &held.claim, 0, LEASE).await.unwrap().unwrap();
+        store.start_cursor(&a.node, &held.claim, 0.into(), LEASE).await.unwrap().unwrap();
         claims.push(held.claim);
     }
     claims

@@ -72,7 +72,7 @@ fn writes<'s>(store: &'s dyn Store, holder: &'s Holder, claim: Claim) -> Vec<Cal
         call!("take_own", store.take_own(holder, LEASE)),
         call!("take_expired", store.take_expired(holder, LEASE, 1, WINDOW)),
         call!("renew", store.renew(&[claim], LEASE)),
-        call!("start_cursor", store.start_cursor(&A_NODE, &claim, 0, LEASE)),
+        call!("start_cursor", store.start_cursor(&A_NODE, &claim, 0.into(), LEASE)),
         call!("realign", async move {
             store.realign(&A_NODE, &claim, &Remembered::default(), &json!({}), LEASE).await
         }),

@@ -136,7 +136,7 @@ async fn hole_08_time_zones_change_nothing() {
             number += 1;
             let (a, b, lane) = (node("a"), node("b"), lane(number));
             let claim = held(&**holder_store, &a, lane, lease).await.claim;
-            holder_store.start_cursor(&A_NODE, &claim, 0, lease).await.unwrap().unwrap();
+            holder_store.start_cursor(&A_NODE, &claim, 0.into(), lease).await.unwrap().unwrap();
             hold_at(&**holder_store, claim, 0, HOLD).await;
             assert_eq!(holder_store.renew(&[claim], lease).await.unwrap(), [Renewal::Renewed]);
             let context = format!("held in {here}, wanted in {there}");

@@ -72,7 +72,7 @@ async fn try_everything(store: &dyn Store, stale: &Stale) {
     assert!(is_fenced(followed), "follow the chain");
     let owned_up = store.own_up(&jumped, &[1, 2], "a gap", LEASE).await.unwrap();
     assert!(is_fenced(owned_up), "own up");
-    let started = store.start_cursor(&A_NODE, &new, 7, LEASE).await.unwrap();
+    let started = store.start_cursor(&A_NODE, &new, 7.into(), LEASE).await.unwrap();
     assert!(is_fenced(started), "start the cursor");
     let remembered = Remembered { used: Some(9), given_out: 9, token: 9, ..Remembered::default() };
     let realigned = store.realign(&A_NODE, &worked, &remembered, &json!({}), LEASE).await.unwrap();

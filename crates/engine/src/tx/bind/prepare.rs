@@ -12,6 +12,7 @@ use super::fresh_quote;
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::estimates::{self, Estimate};
+use crate::tx::memorise;
 use crate::tx::sign::ToSign;
 use crate::tx::track::Track;
 
@@ -97,7 +98,14 @@ pub(crate) async fn refuse(core: &Arc<Core>, claim: Claim, refused: Vec<(Tx, Str
         return;
     }
     let part = LaneChanges { claim, changes };
-    match core.store.record(&core.holder.node, std::slice::from_ref(&part), core.lease()).await {
+    // Remembered before it is sent: after a failover that has lost it, nobody sends what a caller was
+    // told has failed.
+    let slot = core.lanes.slot(claim.lane());
+    let remembered = memorise::ends(&slot, &part);
+    let answer =
+        core.store.record(&core.holder.node, std::slice::from_ref(&part), core.lease()).await;
+    memorise::ended(&slot, &part, remembered, &answer);
+    match answer {
         Ok(_) => core.events.send_modify(|count| *count += 1),
         Err(error) => {
             metrics::store_failed("record");

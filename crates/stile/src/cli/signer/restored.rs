@@ -19,6 +19,10 @@ pub(in crate::cli) struct RestoredArgs {
     /// All that waits was sent before the database was restored: close it.
     #[arg(long)]
     was_sent: bool,
+    /// The time of the restore that is meant, as it was shown. If the database was restored once more since,
+    /// the word is refused.
+    #[arg(long, value_name = "TIME")]
+    restored_at: Option<String>,
     /// Decide although the chain has not been read, or a pool has something unknown.
     #[arg(long)]
     force: bool,
@@ -38,6 +42,9 @@ pub(super) async fn restored(
             let mut body = Map::new();
             body.insert("verdict".to_owned(), json!(verdict));
             body.insert("force".to_owned(), json!(args.force));
+            if let Some(at) = args.restored_at {
+                body.insert("restoredAt".to_owned(), json!(at));
+            }
             args.which.post("/restored", body, environment).await?
         }
         None => args.which.get("/restored", &[], environment).await?,
@@ -83,6 +90,13 @@ fn shown(known: &Value) -> String {
             nonces.join(", ")
         ));
     }
+    if known["begun"] == json!(true) && known["settledAt"].is_null() {
+        parts.push(format!(
+            "The database had lost this signer: what it sent below nonce {} is not read. Look at the account's \
+             transactions; --never-sent needs --force.",
+            text(&known["fromNonce"])
+        ));
+    }
     if let Value::Object(pooled) = &known["pooled"] {
         parts.push(format!(
             "{} has transactions of this signer in its pool that the database does not know (nonces from {} to below \
@@ -126,13 +140,13 @@ fn shown(known: &Value) -> String {
         waiting.len(),
         table::list(&header, &[3], rows.collect())
     ));
-    parts.push(
+    let at = text(&known["restoredAt"]);
+    parts.push(format!(
         "Find out from whoever was to be paid, then say of each:\n  \
-           stile tx restored TX_ID --never-sent    it was never sent: send it\n  \
-           stile tx restored TX_ID --was-sent      it was sent: close it\n\
+           stile tx restored TX_ID --restored-at {at} --never-sent    it was never sent: send it\n  \
+           stile tx restored TX_ID --restored-at {at} --was-sent      it was sent: close it\n\
          The same options here mean all of them. What was sent and is said to be never sent is paid twice."
-            .to_owned(),
-    );
+    ));
     parts.join("\n\n")
 }
 
@@ -186,10 +200,14 @@ mod tests {
             "0xa9059cbb00000000… (68 bytes)",
             "2025-12-31T23:59:59Z",
             "it was in the backup",
-            "--never-sent",
+            "--restored-at 2026-01-01T00:00:00Z --never-sent",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }
+        assert!(!words.contains("needs --force"), "{words}");
+        let begun =
+            shown(&json!({ "restoredAt": "x", "settledAt": null, "fromNonce": 2, "begun": true }));
+        assert!(begun.contains("below nonce 2 is not read"), "{begun}");
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub(in crate::cli) struct RestoredArgs {
     /// It was sent before the database was restored: close it.
     #[arg(long)]
     was_sent: bool,
+    /// The time of the restore that is meant, as `stile signer restored` shows it. If the database was
+    /// restored once more since, the word is refused.
+    #[arg(long, value_name = "TIME")]
+    restored_at: Option<String>,
     /// Decide although the chain has not been read, or a pool has something unknown.
     #[arg(long)]
     force: bool,
@@ -35,7 +39,11 @@ pub(super) async fn restored(
     let client = args.server.client(environment)?;
     let verdict = if args.never_sent { "never-sent" } else { "was-sent" };
     let path = format!("{}/restored", show::path(&args.id));
-    let tx = client.post(&path, &json!({ "verdict": verdict, "force": args.force })).await?;
+    let mut body = json!({ "verdict": verdict, "force": args.force });
+    if let Some(at) = args.restored_at {
+        body["restoredAt"] = json!(at);
+    }
+    let tx = client.post(&path, &body).await?;
     if args.server.json {
         return table::print(&table::json(&tx));
     }

@@ -6,8 +6,7 @@ WITH cleared AS (
     FROM lane l
     WHERE l.chain_id = $1 AND l.signer = $2 AND t.chain_id = $1 AND t.signer = $2 AND t.phase = 'WAITING'
       AND t.state = 'CREATED'
-      AND stile_awaits_word(l.restored_at, l.restore_settled_at, t.chain_id, t.signer, t.tenant, t.tx_id,
-                            t.payload)
+      AND stile_is_marked(l, t)
       AND NOT stile_is_like_lost(t.chain_id, t.signer, t.payload)
     RETURNING t.tx_id, t.position, t.tenant, t.chain_id, t.signer, t.events, t.state, t.sub_state, t.updated_at
 ), told AS (

@@ -5,6 +5,8 @@ WITH realigned AS (
     UPDATE lane
     SET next_nonce = $3, fencing_token = $4, timeline = stile_timeline(), updated_at = clock_timestamp(),
         restored_at = CASE WHEN $8 THEN clock_timestamp() ELSE restored_at END,
+        restored_number = restored_number + $8::int,
+        restored_begun = restored_begun AND (NOT $8 OR restore_settled_at IS NULL),
         -- What was settled before is not looked at again: its nonces are known, or retention has
         -- removed them. What is open goes on, and has more to be read.
         restored_from = CASE WHEN NOT $8 THEN restored_from

@@ -52,6 +52,10 @@ WITH change AS (
       AND (t.replaced_by IS NULL OR t.state <> 'FAILED' OR c.state = 'FAILED'
            OR EXISTS (SELECT FROM tx s
                       WHERE s.tx_id = t.replaced_by AND s.state = 'FAILED' AND s.nonce IS NULL))
+      -- What may be on the chain is not refused for what the chain says of it now.
+      AND (c.state <> 'FAILED' OR t.state <> 'CREATED'
+           OR NOT EXISTS (SELECT FROM lane l
+                          WHERE l.chain_id = t.chain_id AND l.signer = t.signer AND stile_awaits_word(l, t)))
     RETURNING t.tx_id, t.tenant, t.events, c.chain_id, c.signer, c.token, c.state, c.sub_state, c.kind,
               c.data, c.sent_hash, c.said
 ), attempted AS (

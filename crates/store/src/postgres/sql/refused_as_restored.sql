@@ -4,5 +4,4 @@ SELECT DISTINCT t.chain_id, t.signer
 FROM unnest($1::uuid[]) AS w (tx_id)
 JOIN tx t USING (tx_id)
 JOIN lane l ON l.chain_id = t.chain_id AND l.signer = t.signer
-WHERE stile_awaits_word(l.restored_at, l.restore_settled_at, t.chain_id, t.signer, t.tenant, t.tx_id,
-                        t.payload)
+WHERE stile_is_marked(l, t)

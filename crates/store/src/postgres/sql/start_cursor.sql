@@ -1,16 +1,29 @@
--- Sets a cursor that is not set yet, with the first entry of the lane's history. In a restored database
--- a lane may only seem new: one whose account has been used is marked too, until what was restored is
--- settled. That it was restored may not have been noted yet: then the tables are not the known ones.
-WITH restored AS (
-    SELECT $3::bigint > 0 AND (EXISTS (SELECT FROM lane o WHERE o.restored_at IS NOT NULL AND o.restore_settled_at IS NULL)
-                       OR EXISTS (SELECT FROM lane o WHERE o.timeline IS NULL AND o.next_nonce IS NOT NULL)
-                       OR EXISTS (SELECT FROM origin o WHERE o.place NOT LIKE '%/' || stile_place())) AS open
+-- Sets a cursor that is not set yet, with the first entry of the lane's history. In a database that has
+-- lost commits a lane may only seem new. One whose account has been used is marked too: if its holder
+-- knows it from before ($7), until what was restored is settled, and while other lanes are to be held
+-- against their chains, or the tables are not the known ones. After a promotion of a standby that had everything ($8) that says nothing.
+WITH here AS MATERIALIZED (
+    SELECT stile_timeline() AS timeline
+), restored AS (
+    SELECT $3::bigint > 0
+       AND ($7::boolean
+            OR EXISTS (SELECT FROM lane o WHERE o.restored_at IS NOT NULL AND o.restore_settled_at IS NULL)
+            OR EXISTS (SELECT FROM lane o WHERE o.timeline IS NULL AND o.next_nonce IS NOT NULL)
+            OR ((EXISTS (SELECT FROM lane o WHERE o.timeline < h.timeline AND o.next_nonce IS NOT NULL)
+                 OR EXISTS (SELECT FROM lane o WHERE o.timeline > h.timeline AND o.next_nonce IS NOT NULL))
+                AND (NOT $8::boolean
+                     OR EXISTS (SELECT FROM pg_settings s
+                                WHERE s.name IN ('recovery_target', 'recovery_target_lsn', 'recovery_target_name',
+                                                 'recovery_target_time', 'recovery_target_xid')
+                                  AND s.setting <> '')))) AS open
+    FROM here h
 ), started AS (
     UPDATE lane
     SET next_nonce = $3::bigint, timeline = stile_timeline(),
         restored_at = CASE WHEN r.open THEN clock_timestamp() END,
-        restored_from = CASE WHEN r.open THEN $3::bigint END,
-        restored_to = CASE WHEN r.open THEN $3::bigint END
+        restored_from = CASE WHEN r.open THEN $9::bigint END,
+        restored_to = CASE WHEN r.open THEN $3::bigint END,
+        restored_number = r.open::int, restored_begun = r.open
     FROM restored r
     WHERE chain_id = $1 AND signer = $2 AND next_nonce IS NULL
     RETURNING chain_id, signer, next_nonce, fencing_token, updated_at

@@ -6,8 +6,7 @@ CROSS JOIN LATERAL (SELECT t.* FROM tx t
                     LEFT JOIN lane l ON l.chain_id = t.chain_id AND l.signer = t.signer
                     WHERE t.chain_id = w.chain_id AND t.signer = w.signer AND t.phase = 'WAITING'
                       AND t.sub_state = 'ESTIMATING'
-                      AND NOT stile_awaits_word(l.restored_at, l.restore_settled_at, t.chain_id, t.signer,
-                                                t.tenant, t.tx_id, t.payload)
+                      AND NOT stile_awaits_word(l, t)
                     ORDER BY t.position
                     LIMIT $3) t
 ORDER BY t.position

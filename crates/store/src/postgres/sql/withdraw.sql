@@ -8,8 +8,7 @@ WITH withdrawn AS (
       -- What may be on the chain is not withdrawn.
       AND NOT EXISTS (SELECT FROM lane l
                       WHERE l.chain_id = t.chain_id AND l.signer = t.signer
-                        AND stile_awaits_word(l.restored_at, l.restore_settled_at, t.chain_id, t.signer, t.tenant,
-                                              t.tx_id, t.payload))
+                        AND stile_awaits_word(l, t))
     RETURNING t.tx_id, t.position, t.tenant, t.chain_id, t.signer, t.request_id, t.request_hash, t.payload,
               t.finality, t.gas_limit, t.nonce, t.state, t.sub_state, t.outcome, t.tx_hash, t.receipt,
               t.told_height, t.told_hash, t.rival, t.wish, t.replaces, t.replaced_by, t.error, t.events, t.sends,

@@ -65,7 +65,7 @@ async fn lane(
     let Some(Acquisition::Held(held)) = store.acquire(holder, &[lane], LEASE).await?.pop() else {
         return Err("a new lane belongs to somebody".into());
     };
-    store.start_cursor(&holder.node, &held.claim, 0, LEASE).await??;
+    store.start_cursor(&holder.node, &held.claim, 0.into(), LEASE).await??;
     let signer = accounts.signer(number)?;
     let claim = held.claim;
     let binding = tokio::task::spawn_blocking(move || signed(claim, &signer, number, wanted));
