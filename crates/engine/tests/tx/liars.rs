@@ -501,6 +501,13 @@ async fn hole_24_a_known_block_as_the_newest_takes_nothing_back(bench: Bench) {
     let newest = trio.anvil.height().await;
     // Below the block that has what is done.
     head_of_old(trio.liar(), newest, &trio.anvil.block(4).await.unwrap());
+    trio.liar().reset();
+    eventually("the liar to be looked at", async || {
+        (trio.liar().count("eth_chainId") > 10).then_some(())
+    })
+    .await;
+    let after = history(&node, done.id).await;
+    assert_eq!(after.len(), before, "{:?}", kinds(&after));
     let words = named(&node, trio.liar()).await;
     assert!(words.contains("and shows it as block 4 on top of"), "{words}");
     trio.anvil.mine(3).await;
