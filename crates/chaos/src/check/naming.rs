@@ -3,13 +3,16 @@
 //! Where other faults come as well, a node may be down, or without endpoints that could outvote the
 //! liar: then only figures are kept. And a single lie may be over before it mattered, as a head that
 //! goes back once or twice is nothing worth a word. And a node that has nothing on its way asks for no
-//! receipts, and hears no lies about them. So each kind of lie must have been named at least once, by
-//! some node.
+//! receipts, and hears no lies about them. So each kind of lie that was told three times must have been
+//! named at least once, by some node.
 
 use std::collections::BTreeMap;
 
 use super::{About, Findings, Rule};
 use crate::evidence::{Evidence, LieTold};
+
+/// So many lies of a kind are enough for one that mattered.
+const OFTEN: usize = 3;
 
 pub(super) fn check(evidence: &Evidence) -> Findings {
     let mut findings = Findings::of(Rule::C11);
@@ -20,7 +23,7 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
     for lie in &evidence.lies {
         by_kind.entry(lie.kind).or_default().push(lie);
     }
-    for (kind, lies) in by_kind {
+    for (kind, lies) in by_kind.into_iter().filter(|(_, lies)| lies.len() >= OFTEN) {
         let count = lies.len();
         for (who, named) in [
             ("doctor", lies.iter().any(|lie| lie.doctors > 0)),
@@ -58,9 +61,11 @@ mod tests {
         evidence.only_lies = true;
         assert_eq!(broken(check, &evidence), [] as [String; 0]);
         evidence.lies = vec![lie(0, 1), lie(0, 0)];
+        assert_eq!(broken(check, &evidence), [] as [String; 0], "too few to tell");
+        evidence.lies.push(lie(0, 0));
         let found = broken(check, &evidence);
         assert_eq!(found.len(), 1);
-        assert!(found[0].contains("liar leaps ahead, 2 times, and never named by any doctor"));
+        assert!(found[0].contains("liar leaps ahead, 3 times, and never named by any doctor"));
         evidence.lies.push(lie(1, 0));
         assert_eq!(broken(check, &evidence), [] as [String; 0]);
     }
