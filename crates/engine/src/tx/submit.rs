@@ -256,7 +256,8 @@ fn conclude(
             debug!(txId = %item.id, "nonce too low: receipts are asked for");
             keep_word(core, &mut book, item, SendClass::NonceTooLow);
             // Its own receipt and, since nonces are mined in order, those of all below it.
-            book.check_up_to(item.lane, item.nonce, now);
+            let stale = core.settings.tx.stale_receipt;
+            book.check_first_up_to(item.lane, item.nonce, now, stale);
             return None;
         }
         Ok(SendClass::Unrecognised) if may_be_taken => {

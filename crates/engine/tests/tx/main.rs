@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `landing` | the straight way: accepted, bound, sent, mined, confirmed; repeats; reverts |
 //! | `waiting` | order of acceptance, full lanes, pauses, silent chains |
+//! | `counts` | counts of transactions that an endpoint hides, or lies about |
 //! | `estimates` | transactions whose gas cannot be estimated |
 //! | `fillers` | empty transactions for nonces that nobody will use |
 //! | `hanging` | a chain that does not answer, beside one that does |
@@ -21,6 +22,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod counts;
 mod estimates;
 mod fillers;
 mod hanging;
