@@ -1,16 +1,26 @@
 //! What accounts have done and what they have.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use alloy::primitives::{Address, U256};
-use futures::future::join_all;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use serde_json::{Value, json};
-use stile_domain::{MAX_NONCE, Nonce};
+use stile_domain::{Counted, MAX_NONCE, Nonce};
 
 use crate::batches::ask_each;
 use crate::blocks::quantity;
 use crate::calls::Method;
+use crate::endpoint::Endpoint;
 use crate::pool::one;
 use crate::rpc::{Answer, Call, CallError, read_some};
 use crate::{BlockTag, ChainError, ChainPool};
+
+/// How often endpoints are asked for a count before they are said to disagree, and how soon again: a
+/// new block takes its time to reach all of them.
+const ASKED: u32 = 4;
+const ASKED_AGAIN: Duration = Duration::from_millis(250);
 
 /// The state of the chain that transactions are counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,44 +44,79 @@ impl From<BlockTag> for At {
 
 impl ChainPool {
     /// How many transactions an account has made. What is mined is what a quorum of the endpoints
-    /// says: a lane's cursor moves by it, and never back.
+    /// says: a lane's cursor moves by it, and never back. Endpoints that are apart are asked again
+    /// shortly, and nothing is answered if they stay apart.
     pub async fn transaction_count(
         &self,
         account: Address,
         at: BlockTag,
     ) -> Result<Nonce, ChainError> {
-        if at == BlockTag::Latest && self.endpoints.len() > 1 {
-            return self.agreed_count(account).await;
+        if at == BlockTag::Pending {
+            return self.count_of_one(account, at).await;
         }
+        for _ in 1..ASKED {
+            if let Some(count) = self.counted(account).await?.exact() {
+                return Ok(count);
+            }
+            tokio::time::sleep(ASKED_AGAIN).await;
+        }
+        let (counted, said) = self.count(account).await?;
+        counted.exact().ok_or(ChainError::Disagreed { chain: self.chain(), said })
+    }
+
+    /// How many transactions an account has made, as far as a quorum of the endpoints in use agrees
+    /// on it. An endpoint that can change nothing any more is not waited for.
+    pub async fn counted(&self, account: Address) -> Result<Counted, ChainError> {
+        Ok(self.count(account).await?.0)
+    }
+
+    /// The same, with what each endpoint said.
+    async fn count(&self, account: Address) -> Result<(Counted, Vec<String>), ChainError> {
+        if self.endpoints.len() == 1 {
+            let count = self.count_of_one(account, BlockTag::Latest).await?;
+            return Ok((Counted::exactly(count), Vec::new()));
+        }
+        let call = count_call(account, At::Latest);
+        let endpoints = self.usable().await?;
+        let ask = |endpoint: &Arc<Endpoint>| {
+            let (endpoint, call) = (Arc::clone(endpoint), &call);
+            async move {
+                let answer = read_count(one(&endpoint, call).await);
+                (endpoint, answer)
+            }
+        };
+        let mut asked: FuturesUnordered<_> = endpoints.iter().map(ask).collect();
+        let (mut counts, mut said) = (Vec::new(), Vec::new());
+        while let Some((endpoint, answer)) = asked.next().await {
+            match answer {
+                Ok(count) => {
+                    counts.push(count);
+                    said.push(endpoint.complaint(format!("has {count} transactions of it")));
+                }
+                Err(error) => {
+                    endpoint.note(&error);
+                    said.push(endpoint.complaint(error));
+                }
+            }
+            if let Some(count) = self.quorum.counted_early(&counts, endpoints.len()) {
+                return Ok((Counted::exactly(count), said));
+            }
+        }
+        let Some(counted) = self.quorum.counted(&counts) else {
+            let required = self.quorum.required();
+            said.push(format!("{} endpoints answered, and {required} have to agree", counts.len()));
+            return Err(ChainError::Unreachable { chain: self.chain(), said });
+        };
+        Ok((counted, said))
+    }
+
+    async fn count_of_one(&self, account: Address, at: BlockTag) -> Result<Nonce, ChainError> {
         let call = count_call(account, at.into());
         self.first_answer(|endpoint| {
             let call = &call;
             async move { read_count(one(&endpoint, call).await) }
         })
         .await
-    }
-
-    /// The highest count that a quorum of the endpoints has reached.
-    async fn agreed_count(&self, account: Address) -> Result<Nonce, ChainError> {
-        let call = count_call(account, At::Latest);
-        let endpoints = self.usable().await?;
-        let asked = endpoints.iter().map(|endpoint| one(endpoint, &call));
-        let (mut counts, mut said) = (Vec::new(), Vec::new());
-        for (endpoint, answer) in endpoints.iter().zip(join_all(asked).await) {
-            match read_count(answer) {
-                Ok(count) => counts.push(count),
-                Err(error) => {
-                    endpoint.note(&error);
-                    said.push(endpoint.complaint(error));
-                }
-            }
-        }
-        let required = self.quorum.required();
-        if counts.len() < required {
-            said.push(format!("{} endpoints answered, and {required} have to agree", counts.len()));
-            return Err(ChainError::Unreachable { chain: self.chain(), said });
-        }
-        self.quorum.reached(&counts).ok_or_else(|| self.unreachable())
     }
 
     /// How many transactions each of the accounts has made, in the same order. All of it is told by

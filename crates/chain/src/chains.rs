@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{ChainId, Lane, Nonce};
+use stile_domain::{ChainId, Counted, Lane, Nonce};
 
 use crate::{BlockTag, ChainError, ChainPool, EndpointError, NonceSource};
 
@@ -90,5 +90,10 @@ impl NonceSource for Chains {
     async fn transaction_count(&self, lane: Lane, at: BlockTag) -> Result<Nonce, ChainError> {
         let pool = self.get(lane.chain).ok_or(ChainError::NoEndpoint(lane.chain))?;
         pool.transaction_count(lane.signer, at).await
+    }
+
+    async fn counted(&self, lane: Lane) -> Result<Counted, ChainError> {
+        let pool = self.get(lane.chain).ok_or(ChainError::NoEndpoint(lane.chain))?;
+        pool.counted(lane.signer).await
     }
 }

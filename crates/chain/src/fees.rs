@@ -33,11 +33,26 @@ struct History {
     reward: Option<Vec<Option<Vec<U256>>>>,
 }
 
+/// What the chain asks for, by what its endpoints say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeeQuotes {
+    /// The middle of it, and of two the lower: what is offered.
+    pub offered: FeeQuote,
+    /// The middle of it, and of two the higher: what an offer is raised up to that is too low by the
+    /// word of somebody.
+    pub highest: FeeQuote,
+}
+
 impl ChainPool {
+    /// What the chain asks for at the moment.
+    pub async fn fee_quote(&self) -> Result<FeeQuote, ChainError> {
+        Ok(self.fee_quotes().await?.offered)
+    }
+
     /// What the chain asks for at the moment: one call to each endpoint, on a chain with a base fee
     /// that is not idle. Money is spent by it, so no endpoint is believed alone where there are
-    /// others: it is the middle of what they say, and of two the lower.
-    pub async fn fee_quote(&self) -> Result<FeeQuote, ChainError> {
+    /// others: it is the middle of what they say. An error where fewer than a quorum answer.
+    pub async fn fee_quotes(&self) -> Result<FeeQuotes, ChainError> {
         let PoolOptions { fee_blocks, fee_percentile, .. } = self.options();
         let history = json!([quantity(fee_blocks.max(1)), "latest", [fee_percentile]]);
         let history = Call::new(Method::FeeHistory, history);
@@ -66,17 +81,24 @@ impl ChainPool {
                 None => break,
             }
         }
+        let required = self.quorum.required();
+        if quotes.len() < required {
+            said.push(format!("{} endpoints answered, and {required} have to agree", quotes.len()));
+            return Err(ChainError::Unreachable { chain: self.chain(), said });
+        }
         middle(quotes).ok_or(ChainError::Unreachable { chain: self.chain(), said })
     }
 }
 
-/// The quote in the middle, by what a transaction would offer; of an even number the lower one.
-fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuote> {
+/// The quotes in the middle, by what a transaction would offer: two of an even number.
+fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuotes> {
     quotes.sort_by_key(|quote| match quote {
         FeeQuote::Market { base_fee, priority_fee } => base_fee.saturating_add(*priority_fee),
         FeeQuote::Legacy { gas_price } => *gas_price,
     });
-    quotes.get(quotes.len().checked_sub(1)? / 2).copied()
+    let offered = *quotes.get(quotes.len().checked_sub(1)? / 2)?;
+    let highest = *quotes.get(quotes.len() / 2)?;
+    Some(FeeQuotes { offered, highest })
 }
 
 async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, CallError> {
@@ -179,17 +201,19 @@ mod tests {
     #[test]
     fn hole_23_no_endpoint_alone_says_what_is_paid() {
         let market = |tip| FeeQuote::Market { base_fee: 10, priority_fee: tip };
-        let cases: [(&[u128], Option<u128>); 6] = [
+        let cases: [(&[u128], Option<(u128, u128)>); 7] = [
             (&[], None),
-            (&[3], Some(3)),
-            (&[3, 5_000], Some(3)),
-            (&[5_000, 3, 4], Some(4)),
-            (&[1, 3, 4], Some(3)),
-            (&[5_000, 3, 3, 4], Some(3)),
+            (&[3], Some((3, 3))),
+            (&[3, 5_000], Some((3, 5_000))),
+            (&[3, 1], Some((1, 3))),
+            (&[5_000, 3, 4], Some((4, 4))),
+            (&[1, 3, 4], Some((3, 3))),
+            (&[5_000, 3, 3, 4], Some((3, 4))),
         ];
         for (tips, expected) in cases {
             let quotes = tips.iter().copied().map(market).collect();
-            assert_eq!(middle(quotes), expected.map(market), "{tips:?}");
+            let found = middle(quotes).map(|quotes| (quotes.offered, quotes.highest));
+            assert_eq!(found, expected.map(|(low, high)| (market(low), market(high))), "{tips:?}");
         }
     }
 

@@ -83,6 +83,7 @@ pub use chains::{Chains, PoolOptions};
 pub use classify::SendClass;
 pub use endpoint::{EndpointPlaces, EndpointStatus};
 pub use estimate::EstimateError;
+pub use fees::FeeQuotes;
 pub use mined::MinedTx;
 pub use nonces::{BlockTag, ChainError, NonceSource};
 pub use places::Places;

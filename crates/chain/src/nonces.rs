@@ -1,7 +1,7 @@
 //! What Stile asks of a chain.
 
 use async_trait::async_trait;
-use stile_domain::{ChainId, Lane, Nonce};
+use stile_domain::{ChainId, Counted, Lane, Nonce};
 
 /// The state of the chain that a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +16,15 @@ pub enum BlockTag {
 /// Answers how many transactions an account has made.
 #[async_trait]
 pub trait NonceSource: Send + Sync + std::fmt::Debug {
-    /// The lane's transaction count, which is its next nonce as the chain sees it.
+    /// The lane's transaction count, which is its next nonce as the chain sees it. Of what is mined
+    /// only what the endpoints agree on.
     async fn transaction_count(&self, lane: Lane, at: BlockTag) -> Result<Nonce, ChainError>;
+
+    /// The count of mined transactions as far as it is agreed on, at the moment: within bounds
+    /// where endpoints are apart.
+    async fn counted(&self, lane: Lane) -> Result<Counted, ChainError> {
+        self.transaction_count(lane, BlockTag::Latest).await.map(Counted::exactly)
+    }
 }
 
 /// A question to a chain that got no answer. All of these may pass; ask again later.
@@ -29,6 +36,14 @@ pub enum ChainError {
     /// Every endpoint failed; what each one said.
     #[error("no endpoint of chain {chain} answered: {}", said.join("; "))]
     Unreachable {
+        /// The chain.
+        chain: ChainId,
+        /// One line for each endpoint.
+        said: Vec<String>,
+    },
+    /// Endpoints answered, and too few of them say the same.
+    #[error("the endpoints of chain {chain} do not agree: {}", said.join("; "))]
+    Disagreed {
         /// The chain.
         chain: ChainId,
         /// One line for each endpoint.

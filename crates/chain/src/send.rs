@@ -103,6 +103,10 @@ impl ChainPool {
         // One that answers is asked although it is set aside: whoever made it look late, or doubtful,
         // is not the only one to say what becomes of a transaction.
         let _ = self.usable().await;
+        // What wants to be left alone is asked later: nobody decides in its place meanwhile.
+        if let Some(left) = endpoint.rests() {
+            return Err(NotAsked::Paused(left));
+        }
         if !endpoint.answers() {
             let why = endpoint.status().why.unwrap_or_else(|| "is not in use".to_owned());
             return Err(NotAsked::NotInUse(why));

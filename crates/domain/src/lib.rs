@@ -80,7 +80,7 @@ pub use memory::{CommitId, LaneMemory, NotCovered, OnRecord, RememberedAttempt};
 pub use node::{Holder, Incarnation, NodeId, NodeMode, serves};
 pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
-pub use quorum::{Decision, Quorum, QuorumError, Verdict, Votes};
+pub use quorum::{Counted, Decision, Quorum, QuorumError, Verdict, Votes};
 pub use realign::{Failover, HistoryChange, REMEMBERED, Remembered};
 pub use receipt::Receipt;
 pub use recovery::{Found, Waiting, lost_attempt, match_found};

@@ -45,6 +45,18 @@ pub enum Verdict {
     TooFewVoters,
 }
 
+/// What the endpoints say together about a number that only grows, such as the count of an account's
+/// transactions. Honest endpoints may be a block apart: then it is known within bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// A quorum, and most of those that answered, have come that far: whatever moves forward by the
+    /// number, or is over because of it, goes by this.
+    pub at_least: u64,
+    /// A quorum, and most of those that answered, have come no further: whatever must not have
+    /// happened yet goes by this.
+    pub at_most: u64,
+}
+
 /// What follows from what each endpoint says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision<T> {
@@ -118,6 +130,26 @@ impl Quorum {
         nth_highest(heads, self.required)
     }
 
+    /// The bounds of a number that only grows, by what those that answer say. Nobody is believed
+    /// alone where others answer: each bound is what a quorum says, and more than half of those that
+    /// answer. `None` if fewer than a quorum answer.
+    pub fn counted(self, said: &[u64]) -> Option<Counted> {
+        let needed = self.required.max(said.len() / 2 + 1);
+        let mut said = said.to_vec();
+        said.sort_unstable();
+        let at_most = *said.get(needed - 1)?;
+        let at_least = *said.get(said.len() - needed)?;
+        Some(Counted { at_least, at_most })
+    }
+
+    /// What so many endpoints will say together, if those that have not answered yet cannot change
+    /// it any more.
+    pub fn counted_early(self, said: &[u64], asked: usize) -> Option<u64> {
+        let same = |count: &u64| said.iter().filter(|other| *other == count).count();
+        let decides = |count: &&u64| same(count) >= self.required && same(count) * 2 > asked;
+        said.iter().find(decides).copied()
+    }
+
     /// The newest height at which endpoints can contradict each other: the one that a quorum has
     /// reached, and two of them at least. `None` if fewer than two answer.
     pub fn comparable(self, heads: &[u64]) -> Option<u64> {
@@ -142,6 +174,18 @@ impl Quorum {
             return None;
         }
         nth_highest(heights, self.required.max(heights.len().min(2)))
+    }
+}
+
+impl Counted {
+    /// All say the same.
+    pub fn exactly(count: u64) -> Self {
+        Self { at_least: count, at_most: count }
+    }
+
+    /// The number, if it is known and not only within bounds.
+    pub fn exact(self) -> Option<u64> {
+        (self.at_least == self.at_most).then_some(self.at_least)
     }
 }
 
@@ -309,6 +353,57 @@ mod tests {
         assert_eq!(usual(3).comparable(&[10, 1010, 11]), Some(11));
         assert_eq!(usual(2).comparable(&[10, 12]), Some(10));
         assert_eq!(usual(2).comparable(&[10]), None);
+    }
+
+    #[test]
+    fn hole_13_a_count_is_what_a_quorum_says_in_both_directions() {
+        let bounds = |at_least, at_most| Some(Counted { at_least, at_most });
+        let table: [((usize, Option<usize>), &[u64], Option<Counted>); 15] = [
+            ((1, None), &[5], bounds(5, 5)),
+            ((1, None), &[], None),
+            // Two: one is enough while the other is away, and none is believed against the other.
+            ((2, None), &[5], bounds(5, 5)),
+            ((2, None), &[5, 5], bounds(5, 5)),
+            ((2, None), &[5, 1_000_000], bounds(5, 1_000_000)),
+            ((2, None), &[0, 5], bounds(0, 5)),
+            ((2, Some(2)), &[5], None),
+            ((3, None), &[5, 1_000_000, 5], bounds(5, 5)),
+            ((3, None), &[0, 5, 5], bounds(5, 5)),
+            ((3, None), &[5, 6, 7], bounds(6, 6)),
+            // One is away: a liar and an honest one, or two honest ones a block apart.
+            ((3, None), &[2, 5], bounds(2, 5)),
+            ((3, None), &[5], None),
+            ((3, Some(1)), &[5, 1_000_000], bounds(5, 1_000_000)),
+            ((4, None), &[5, 5, 6, 9], bounds(5, 6)),
+            ((5, None), &[9, 9, 5, 5, 5], bounds(5, 5)),
+        ];
+        for ((configured, required), said, counted) in table {
+            let quorum = Quorum::of(configured, required).unwrap();
+            assert_eq!(quorum.counted(said), counted, "{quorum:?} {said:?}");
+        }
+    }
+
+    #[test]
+    fn hole_20_what_cannot_change_any_more_is_not_waited_for() {
+        let table: [(usize, &[u64], usize, Option<u64>); 7] = [
+            (3, &[5, 5], 3, Some(5)),
+            (3, &[5], 3, None),
+            (3, &[5, 6], 3, None),
+            (3, &[5], 1, None),
+            // The other one may contradict.
+            (2, &[5], 2, None),
+            (2, &[5], 1, Some(5)),
+            (5, &[7, 5, 5, 5], 5, Some(5)),
+        ];
+        for (configured, said, asked, early) in table {
+            let quorum = usual(configured);
+            assert_eq!(quorum.counted_early(said, asked), early, "{configured} {said:?}");
+            let Some(early) = early else { continue };
+            for last in [0, 5, 1_000_000] {
+                let said: Vec<u64> = said.iter().copied().chain([last]).take(asked).collect();
+                assert_eq!(quorum.counted(&said), Some(Counted::exactly(early)), "{said:?}");
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stile_chain::{BlockTag, ChainError, NonceSource, TxSigner};
-use stile_domain::{Address, Holder, Lane, Nonce};
+use stile_domain::{Address, Counted, Holder, Lane, Nonce};
 use stile_store::{Acquisition, Claim, HeldLane, Owner, Store, StoreError, Takeover};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -108,7 +108,7 @@ impl Core {
                 Acquisition::Held(held) => {
                     let new = self.remember(&slot, held, until);
                     taken.extend(new.then_some(*lane));
-                    if start::is_to_be_compared(self, &slot) {
+                    if start::is_to_be_compared(self, &slot) && !slot.goes_on_uncompared() {
                         // As if it had none: whoever needs it asks for the lane to be started.
                         held.next_nonce = None;
                     }
@@ -241,6 +241,13 @@ impl Core {
             ChainQuery::Disabled => Ok(None),
             ChainQuery::Enabled(_) => self.ask_chain(lane, BlockTag::Latest).await.map(Some),
         }
+    }
+
+    /// How many of the account's transactions are mined, as far as the endpoints agree on it.
+    pub(crate) async fn ask_counted(&self, lane: Lane) -> Result<Counted, ChainError> {
+        let answer = self.chain.counted(lane).await;
+        metrics::chain_read(if answer.is_ok() { "ok" } else { "error" });
+        answer
     }
 
     pub(crate) async fn ask_chain(&self, lane: Lane, at: BlockTag) -> Result<Nonce, ChainError> {

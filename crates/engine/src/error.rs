@@ -71,6 +71,15 @@ pub enum NonceError {
         /// What the endpoints said.
         why: String,
     },
+    /// The node has just started or got the lane, and the chain does not say whether it is ahead of
+    /// the database. Transactions are accepted meanwhile.
+    #[error("lane {lane} gives out nothing before it is compared with its chain: {why}")]
+    Uncompared {
+        /// The lane.
+        lane: Lane,
+        /// What the endpoints said.
+        why: String,
+    },
     /// No hold of that id on that nonce.
     #[error("there is no hold of that id on that nonce")]
     HoldNotFound,
@@ -105,7 +114,8 @@ impl NonceError {
             | Self::ShuttingDown
             | Self::StoreUnavailable(_)
             | Self::ChainUnavailable { .. }
-            | Self::Unaligned { .. } => Some(second),
+            | Self::Unaligned { .. }
+            | Self::Uncompared { .. } => Some(second),
             Self::LanePaused { .. }
             | Self::LaneNotOwned { .. }
             | Self::HoldNotFound

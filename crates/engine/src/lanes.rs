@@ -69,9 +69,19 @@ pub(crate) struct Slot {
     pooled: AtomicU64,
     /// The cursor has been held against the chain since the lane first came to this process.
     compared: AtomicBool,
+    /// Why it could not be, when that was last tried, and whether the lane goes on all the same.
+    uncompared: Mutex<Option<Uncompared>>,
     /// Signatures for the lane's next nonces are being waited for, and have been in vain before:
     /// nobody else takes nonces until they are there.
     pub(crate) reserved: watch::Sender<bool>,
+}
+
+/// A cursor of which the chain does not say whether it is ahead.
+#[derive(Debug)]
+struct Uncompared {
+    asked: Instant,
+    why: String,
+    goes_on: bool,
 }
 
 /// A lease as far as this node knows.
@@ -295,7 +305,25 @@ impl Slot {
     }
 
     pub(crate) fn set_compared(&self, compared: bool) {
+        *locked(&self.uncompared) = None;
         self.compared.store(compared, Ordering::SeqCst);
+    }
+
+    /// The chain does not say whether it is ahead of the cursor. `true` if that is news.
+    pub(crate) fn note_uncompared(&self, why: String, goes_on: bool) -> bool {
+        let asked = Instant::now();
+        locked(&self.uncompared).replace(Uncompared { asked, why, goes_on }).is_none()
+    }
+
+    /// Why the cursor is not compared with the chain, if that was tried in vain within this time.
+    pub(crate) fn uncompared_within(&self, time: Duration) -> Option<String> {
+        let known = locked(&self.uncompared);
+        known.as_ref().filter(|it| it.asked.elapsed() < time).map(|it| it.why.clone())
+    }
+
+    /// Whether nonces are given out from a cursor that could not be compared with the chain.
+    pub(crate) fn goes_on_uncompared(&self) -> bool {
+        locked(&self.uncompared).as_ref().is_some_and(|it| it.goes_on)
     }
 
     fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
@@ -419,6 +447,7 @@ impl Lanes {
                 restored: AtomicBool::default(),
                 pooled: AtomicU64::default(),
                 compared: AtomicBool::default(),
+                uncompared: Mutex::default(),
                 reserved: watch::Sender::new(false),
             })
         });

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stile_domain::{Lane, Nonce, ReuseFate};
+use stile_chain::ChainError;
+use stile_domain::{Counted, Lane, Nonce, ReuseFate};
 use stile_store::{Claim, LaneSurvey, Refusal};
 use tracing::{debug, info, warn};
 
@@ -14,6 +15,15 @@ use crate::settings::ChainQuery;
 
 /// The longest a caller waits for the chain to be asked about released nonces.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How soon endpoints are asked again that are apart: a new block takes its time to reach all of them.
+const ASKED_AGAIN: Duration = Duration::from_millis(250);
+
+/// Whether a nonce is used by the word of some endpoints and unused by that of others: it is neither
+/// consumed nor given out again.
+fn is_in_doubt(nonce: Nonce, counted: Option<Counted>) -> bool {
+    counted.is_some_and(|counted| (counted.at_least..counted.at_most).contains(&nonce))
+}
 
 impl Core {
     /// Looks at one lane's released nonces now: asks the chain about them, then offers what may be
@@ -78,20 +88,22 @@ impl Core {
             return true;
         }
         let lane = slot.lane();
-        let latest = match self.chain_latest(lane).await {
-            Ok(latest) => latest,
+        let counted = match self.counted_for(lane, survey).await {
+            Ok(counted) => counted,
             Err(error) => {
                 warn!(signer = %lane.signer, chain = %lane.chain, %error,
                       "the chain does not answer: released nonces wait, silent holds stay suspect");
                 return false;
             }
         };
+        let latest = counted.map(|counted| counted.at_least);
         if let Some(latest) = latest {
             self.settle(slot, claim, latest, survey).await;
         }
         let can_sign = self.settings.signs_for.contains(&lane.signer);
         let (mut anybody, mut stile) = (Vec::new(), Vec::new());
-        for released in &survey.released {
+        let sure = survey.released.iter().filter(|it| !is_in_doubt(it.nonce, counted));
+        for released in sure {
             match ReuseFate::of(released.nonce, latest, survey.highest_consumed, can_sign) {
                 ReuseFate::Offer => anybody.push(*released),
                 ReuseFate::KeepForStile => stile.push(*released),
@@ -100,6 +112,25 @@ impl Core {
         }
         slot.work.lock().await.offer(&claim, as_of, anybody, stile);
         true
+    }
+
+    /// The account's count as far as the endpoints agree on it, if it is to be asked for. They are
+    /// asked again shortly if a released nonce is used by the word of some of them only.
+    async fn counted_for(
+        &self,
+        lane: Lane,
+        survey: &LaneSurvey,
+    ) -> Result<Option<Counted>, ChainError> {
+        if self.settings.chain_query == ChainQuery::Disabled {
+            return Ok(None);
+        }
+        let mut counted = self.ask_counted(lane).await?;
+        let in_doubt = |counted| survey.released.iter().any(|it| is_in_doubt(it.nonce, counted));
+        if in_doubt(Some(counted)) {
+            tokio::time::sleep(ASKED_AGAIN).await;
+            counted = self.ask_counted(lane).await?;
+        }
+        Ok(Some(counted))
     }
 
     /// Writes down what the chain has seen used.

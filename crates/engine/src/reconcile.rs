@@ -2,9 +2,10 @@
 //!
 //! Blocks show at once what happens to transactions that are followed. This is for the rest: every
 //! `state_timeout` the count of each account is held against its lane's cursor, and whatever does
-//! not fit is counted, told, and mended where that is safe. What looks wrong once may be an endpoint
-//! that is behind, so a lane is looked at a second time before anything is done. Each chain is
-//! compared by itself, so one that hangs holds up no other.
+//! not fit is counted, told, and mended where that is safe. One endpoint tells the counts of all; where
+//! its word would have consequences, a quorum of the endpoints says how many it is. What looks wrong
+//! once may be an endpoint that is behind, so a lane is looked at a second time before anything is
+//! done. Each chain is compared by itself, so one that hangs holds up no other.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -164,7 +165,41 @@ pub(crate) async fn compare(core: &Core, track: &Track, lanes: &[Lane]) -> Optio
     }
 }
 
+/// Holds a lane against the chain, by the word of one endpoint, and by that of a quorum where
+/// something would follow from it.
 async fn compare_one(
+    core: &Core,
+    track: &Track,
+    view: LaneView,
+    latest: Nonce,
+) -> Result<Comparison, StoreError> {
+    let (lane, alone) = (view.lane, track.pool.quorum().configured() == 1);
+    let comparison = stand(core, track, view, latest).await?;
+    if alone
+        || (!is_of_consequence(comparison.drift) && !track.book().has_unmined_below(lane, latest))
+    {
+        return Ok(comparison);
+    }
+    let counted = track.pool.counted(lane.signer).await;
+    let counted = counted.inspect_err(|error| debug!(%error, "no agreement on a lane's count"));
+    // Nothing is concluded, and it is looked at again.
+    let unknown = |view| Comparison { view, latest: 0, head: None, drift: Drift::InStep };
+    let Ok(counted) = counted else { return Ok(unknown(comparison.view)) };
+    let agreed = stand(core, track, comparison.view, counted.at_least).await?;
+    let open = counted.exact().is_none() && agreed.drift != Drift::OutsideUse;
+    match open && is_of_consequence(agreed.drift) {
+        true => Ok(unknown(agreed.view)),
+        false => Ok(agreed),
+    }
+}
+
+/// Whether something is done about it that one endpoint is not believed for.
+fn is_of_consequence(drift: Drift) -> bool {
+    matches!(drift, Drift::OutsideUse | Drift::ChainReset | Drift::Gap)
+}
+
+/// How a lane stands to a chain that has so many transactions of its account.
+async fn stand(
     core: &Core,
     track: &Track,
     view: LaneView,
@@ -257,7 +292,7 @@ async fn attend(core: &Arc<Core>, track: &Arc<Track>, memory: &mut Memory, compa
         metrics::restored_waiting(lane, 0);
     }
     let slot = core.lanes.slot(lane);
-    let uncompared = comparison.drift == Drift::OutsideUse
+    let uncompared = (comparison.drift == Drift::OutsideUse || slot.goes_on_uncompared())
         && comparison.view.paused.is_none()
         && start::is_to_be_compared(core, &slot);
     if !comparison.view.aligned || uncompared {
@@ -307,7 +342,8 @@ async fn attend(core: &Arc<Core>, track: &Arc<Track>, memory: &mut Memory, compa
 fn catch_up(core: &Arc<Core>, track: &Track, comparison: &Comparison) {
     let (lane, latest) = (comparison.view.lane, comparison.latest);
     if let Some(last) = latest.checked_sub(1) {
-        track.book().check_up_to(lane, last, Instant::now());
+        let stale = core.settings.tx.stale_receipt;
+        track.book().check_up_to(lane, last, Instant::now(), stale);
     }
     if let Some(LedgerOwner::Tx(id, state)) = comparison.head.as_ref().map(|head| &head.owner) {
         use stile_domain::TxState::{Allocated, Submitted};
@@ -336,15 +372,9 @@ async fn mend(
         // The lost history may have sent it: it is stepped over and read.
         Drift::OutsideUse if comparison.view.restored.is_some_and(|mark| mark.is_open()) => {}
         Drift::OutsideUse if comparison.view.paused.is_none() => {
-            let cursor = comparison.view.next_nonce.unwrap_or_default();
-            if most_agree(track, lane, |count| count > cursor).await {
-                tx::outside_use(core, lane, latest - 1).await?;
-            }
+            tx::outside_use(core, lane, latest - 1).await?;
         }
-        Drift::ChainReset
-            if comparison.view.paused.is_none()
-                && most_agree(track, lane, |count| count <= latest).await =>
-        {
+        Drift::ChainReset if comparison.view.paused.is_none() => {
             if made_anew::send_empty_again(core, track, comparison).await? {
                 return Ok(());
             }
@@ -356,13 +386,6 @@ async fn mend(
         _ => {}
     }
     Ok(())
-}
-
-/// Whether this is true of the account's count by the word of most endpoints.
-pub(crate) async fn most_agree(track: &Track, lane: Lane, is_true: impl Fn(Nonce) -> bool) -> bool {
-    let counts = track.pool.report(lane.signer, None).await;
-    let counts: Vec<Nonce> = counts.into_iter().filter_map(|said| said.latest).collect();
-    counts.iter().filter(|count| is_true(**count)).count() * 2 > counts.len()
 }
 
 /// Nonces that nobody has are taken note of as if they had been given back, unless a pool has

@@ -4,7 +4,8 @@
 //! has more of the account than the cursor says. So before a process plans the first nonce of a lane,
 //! its cursor is held against the chain. If the chain is ahead, the lane is treated like one of a
 //! restored database. Where others use the key by declaration that is nothing unusual: then what the
-//! chain shows is enough, and no person is asked (see `restored`).
+//! chain shows is enough, and no person is asked (see `restored`). If the chain does not say, a lane that
+//! Stile signs for waits; one that has bare nonces only goes on from its cursor, and is compared later.
 //!
 //! Finding it out may take a slow question to the chain; see `park` for the calls that wait.
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stile_chain::{BlockTag, ChainError};
-use stile_domain::{Lane, Nonce, first_cursor};
+use stile_domain::{Counted, Lane, Nonce, first_cursor};
 use stile_store::{Beginning, LaneView, Refusal, StoreError};
 use tracing::{info, warn};
 
@@ -21,27 +22,44 @@ use crate::error::NonceError;
 use crate::lanes::Slot;
 use crate::metrics;
 use crate::realign;
-use crate::reconcile;
 use crate::settings::ChainQuery;
 
-/// How long the first nonce of a lane waits for the chain's count.
-const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+/// How long the first nonce of a lane waits for the chain's count: longer than it takes to find out
+/// which endpoints hang, and to ask the others.
+const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+
+/// How soon the chain is asked again that did not say.
+const ASKED_AGAIN: Duration = Duration::from_secs(1);
 
 /// Sets the cursor of a lane that has none yet, or none in this history of the database.
 pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), NonceError> {
+    if let Some(why) = slot.uncompared_within(ASKED_AGAIN) {
+        return go_on_or_wait(core, slot.lane(), why);
+    }
     let mut view = read(core, slot.lane()).await?;
     let mut count = None;
     if view.as_ref().is_some_and(|view| view.next_nonce.is_some()) && is_to_be_compared(core, slot)
     {
-        count = ask_count(core, slot.lane()).await;
+        count = Some(ask_count(core, slot.lane()).await);
         // Cursors only grow, so a count above one that is read after it is no accident of timing.
         view = read(core, slot.lane()).await?;
     }
     match view {
         Some(mut view) if view.next_nonce.is_some() => {
-            let reason = match count {
+            let compared = match count {
                 Some(count) => compare(core, slot, &mut view, count).await?,
-                None => None,
+                None => Compared::InStep,
+            };
+            let reason = match compared {
+                Compared::InStep => None,
+                Compared::Ahead(reason) => Some(reason),
+                Compared::Unknown(why) => {
+                    if slot.note_uncompared(why.clone(), !signs(core, slot.lane())) {
+                        warn!(signer = %slot.lane().signer, chain = %slot.lane().chain, why,
+                              "it is not known whether the chain is ahead of this lane's cursor: asked again");
+                    }
+                    return go_on_or_wait(core, slot.lane(), why);
+                }
             };
             realign::realign(core, slot, &view, reason.as_deref()).await?;
         }
@@ -51,6 +69,18 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
         slot.set_compared(true);
     }
     Ok(())
+}
+
+/// Nobody knows whether the chain is ahead of a lane's cursor. What Stile signs may have been sent
+/// before, so nothing of the lane gets a nonce. Where it signs nothing, a nonce that was used before
+/// is refused by the chain's nodes, and pays nobody twice.
+fn go_on_or_wait(core: &Core, lane: Lane, why: String) -> Result<(), NonceError> {
+    if signs(core, lane) { Err(NonceError::Uncompared { lane, why }) } else { Ok(()) }
+}
+
+/// Whether this process has the lane's key.
+fn signs(core: &Core, lane: Lane) -> bool {
+    core.signers.contains_key(&lane.signer)
 }
 
 async fn read(core: &Core, lane: Lane) -> Result<Option<LaneView>, StoreError> {
@@ -66,44 +96,50 @@ pub(crate) fn is_to_be_compared(core: &Core, slot: &Slot) -> bool {
         && core.tracks.get(slot.lane().chain).is_some()
 }
 
-/// The account's count. `None` if the chain does not answer soon: then the lane goes on, and the
-/// comparison of lanes with the chain finds later what does not fit.
-async fn ask_count(core: &Core, lane: Lane) -> Option<Nonce> {
-    let answer = tokio::time::timeout(ANSWER_WITHIN, core.ask_chain(lane, BlockTag::Latest)).await;
-    match answer {
-        Ok(Ok(count)) => Some(count),
-        Ok(Err(error)) => {
-            warn!(%error, signer = %lane.signer, chain = %lane.chain, "the cursor is not compared with the chain");
-            None
-        }
-        Err(_) => {
-            warn!(signer = %lane.signer, chain = %lane.chain, "the cursor is not compared with the chain: no answer");
-            None
-        }
+/// The account's count, or why the chain does not say it.
+async fn ask_count(core: &Core, lane: Lane) -> Result<Counted, String> {
+    match tokio::time::timeout(ANSWER_WITHIN, core.ask_counted(lane)).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer in {ANSWER_WITHIN:?}")),
     }
 }
 
-/// Holds the cursor against the chain. If the chain is ahead by the word of most endpoints, the lane
-/// is to be realigned, and the answer says why.
+/// How a cursor stands to the chain.
+enum Compared {
+    InStep,
+    /// The chain is ahead, and why that is so.
+    Ahead(String),
+    /// Nobody knows, and why not.
+    Unknown(String),
+}
+
+/// Holds the cursor against the chain. If the chain is ahead by the word of a quorum, the lane is to
+/// be realigned.
 async fn compare(
     core: &Arc<Core>,
     slot: &Arc<Slot>,
     view: &mut LaneView,
-    count: Nonce,
-) -> Result<Option<String>, NonceError> {
+    count: Result<Counted, String>,
+) -> Result<Compared, NonceError> {
     let (lane, cursor) = (slot.lane(), view.next_nonce.unwrap_or_default());
-    let (Some(track), Some(claim)) = (core.tracks.get(lane.chain), slot.claim()) else {
-        return Ok(None);
-    };
+    let Some(claim) = slot.claim() else { return Ok(Compared::InStep) };
     let known = view.restored.is_some_and(|mark| mark.is_open());
     // A paused lane gives out nothing, and whoever resumes it compares it.
     let stopped = view.paused.is_some() || view.elsewhere.is_some();
-    if count <= cursor || !view.aligned || stopped || known {
-        return Ok(None);
+    if !view.aligned || stopped || known {
+        return Ok(Compared::InStep);
     }
-    if !reconcile::most_agree(track, lane, |count| count > cursor).await {
-        return Ok(None);
-    }
+    let count = match count {
+        Ok(count) if count.at_most <= cursor => return Ok(Compared::InStep),
+        Ok(count) if count.at_least > cursor => count.at_least,
+        Ok(Counted { at_least, at_most }) => {
+            return Ok(Compared::Unknown(format!(
+                "the endpoints say that the account has from {at_least} to {at_most} transactions, and nonces \
+                 below {cursor} were given out"
+            )));
+        }
+        Err(why) => return Ok(Compared::Unknown(why)),
+    };
     match core.store.set_unaligned(&claim, core.lease()).await {
         Ok(Ok(())) => {}
         Ok(Err(Refusal::Fenced(owner))) if core.is_ours(&owner) => {
@@ -126,7 +162,7 @@ async fn compare(
          copy of the database was put back, or somebody else signs with this key"
     );
     warn!(signer = %lane.signer, chain = %lane.chain, cursor, count, reason, "the chain is ahead of the database");
-    Ok(Some(reason))
+    Ok(Compared::Ahead(reason))
 }
 
 /// How far the account's nonces are used, by the chain and as configured; `None` if it is not to be

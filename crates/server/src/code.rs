@@ -109,9 +109,9 @@ codes! {
     StoreUnavailable "store-unavailable" SERVICE_UNAVAILABLE "The database does not answer"
         "Come back after Retry-After; send an Idempotency-Key to get the same answer if the call did go through.";
     ChainUnavailable "chain-unavailable" SERVICE_UNAVAILABLE "The chain does not answer"
-        "Check [[chain]] endpoints. Lanes that were used before go on without the chain.";
+        "Check [[chain]] endpoints. Lanes that were compared with it before go on without it.";
     LaneUnaligned "lane-unaligned" SERVICE_UNAVAILABLE "The lane waits to be compared with its chain"
-        "The database failed over or was restored. Check [[chain]] endpoints: the lane goes on by itself.";
+        "The database failed over or was restored, or the node has just started. Check [[chain]] endpoints: the lane goes on by itself.";
     NotRestored "not-restored" CONFLICT "Nothing here waits for a person's word"
         "GET /api/v1/signers/{signer}/restored lists what waits because the database was restored.";
     RestoreUnread "restore-unread" CONFLICT "It is not known yet what used some nonces before the restore"

@@ -206,7 +206,9 @@ impl From<NonceError> for Problem {
             NonceError::ShuttingDown => (Code::ShuttingDown, None, None),
             NonceError::StoreUnavailable(_) => (Code::StoreUnavailable, None, None),
             NonceError::ChainUnavailable { .. } => (Code::ChainUnavailable, None, None),
-            NonceError::Unaligned { .. } => (Code::LaneUnaligned, None, None),
+            NonceError::Unaligned { .. } | NonceError::Uncompared { .. } => {
+                (Code::LaneUnaligned, None, None)
+            }
             NonceError::HoldNotFound => (Code::HoldNotFound, None, None),
             NonceError::HoldConflict { hold } => (Code::HoldConflict, None, Some(hold)),
             NonceError::HoldSuperseded { hold } => (Code::HoldSuperseded, None, Some(hold)),

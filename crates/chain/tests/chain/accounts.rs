@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 use stile_chain::{At, BlockTag, PoolOptions, TxSigner};
-use stile_domain::{Address, Bytes, U256};
+use stile_domain::{Address, Bytes, Counted, U256};
+use testkit::RpcProxy;
 
 use crate::support::*;
 
@@ -49,16 +51,21 @@ async fn many_accounts_are_asked_what_they_have() {
 /// believed alone.
 #[tokio::test]
 async fn hole_23_the_count_of_mined_transactions_is_what_a_quorum_says() {
-    let cases: [([Option<u64>; 3], Option<u64>); 5] = [
-        ([Some(5), Some(5), Some(1_000_000)], Some(5)),
-        ([Some(1_000_000), Some(5), Some(5)], Some(5)),
-        ([Some(0), Some(5), Some(5)], Some(5)),
-        ([None, Some(5), Some(6)], Some(5)),
-        ([None, None, Some(5)], None),
+    let cases: [(&[Option<u64>], Option<u64>); 9] = [
+        (&[Some(5), Some(5), Some(1_000_000)], Some(5)),
+        (&[Some(1_000_000), Some(5), Some(5)], Some(5)),
+        (&[Some(0), Some(5), Some(5)], Some(5)),
+        (&[None, Some(5), Some(5)], Some(5)),
+        // Who is right cannot be told.
+        (&[None, Some(5), Some(2)], None),
+        (&[None, None, Some(5)], None),
+        (&[Some(5), Some(1_000_000)], None),
+        (&[Some(1_000_000), Some(5)], None),
+        (&[Some(5), None], Some(5)),
     ];
     for (told, agreed) in cases {
         let mut nodes = Vec::new();
-        for count in told {
+        for count in told.iter().copied() {
             let node = Fake::start(move |method, _| match (method, count) {
                 ("eth_getTransactionCount", Some(count)) => Ok(json!(format!("{count:#x}"))),
                 _ => look(method, 5).ok_or_else(not_found),
@@ -69,6 +76,70 @@ async fn hole_23_the_count_of_mined_transactions_is_what_a_quorum_says() {
         let counted = pool.transaction_count(Address::ZERO, BlockTag::Latest).await;
         assert_eq!(counted.ok(), agreed, "{told:?}");
     }
+}
+
+/// Two that are apart may be honest ones, a block apart: what is certain is told as bounds, and they
+/// are asked again.
+#[tokio::test]
+async fn hole_13_endpoints_that_are_apart_are_asked_again() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let asked_by_node = Arc::clone(&asked);
+    let late = Fake::start(move |method, _| match method {
+        "eth_getTransactionCount" => {
+            let behind = asked_by_node.fetch_add(1, Ordering::Relaxed) < 2;
+            Ok(json!(if behind { "0x5" } else { "0x6" }))
+        }
+        _ => look(method, 5).ok_or_else(not_found),
+    })
+    .await;
+    let newest = Fake::start(|method, _| match method {
+        "eth_getTransactionCount" => Ok(json!("0x6")),
+        _ => look(method, 5).ok_or_else(not_found),
+    })
+    .await;
+    let pool = pool([late.url(), newest.url()]);
+    let bounds = pool.counted(Address::ZERO).await;
+    assert_eq!(bounds, Ok(Counted { at_least: 5, at_most: 6 }));
+    assert_eq!(pool.transaction_count(Address::ZERO, BlockTag::Latest).await, Ok(6));
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn hole_13_endpoints_that_stay_apart_are_named() {
+    let mut nodes = Vec::new();
+    for count in ["0x5", "0xf4240"] {
+        let node = Fake::start(move |method, _| match method {
+            "eth_getTransactionCount" => Ok(json!(count)),
+            _ => look(method, 5).ok_or_else(not_found),
+        });
+        nodes.push(node.await);
+    }
+    let pool = pool(nodes.iter().map(Fake::url));
+    let error = pool.transaction_count(Address::ZERO, BlockTag::Latest).await.unwrap_err();
+    let words = error.to_string();
+    for (node, count) in nodes.iter().zip([5, 1_000_000]) {
+        assert!(words.contains(&format!("{}: has {count}", shown(node.url()))), "{words}");
+    }
+}
+
+/// What two of three say is not changed by the third, so nobody waits for it.
+#[tokio::test]
+async fn hole_20_one_endpoint_that_hangs_does_not_keep_the_others_from_counting() {
+    let anvil = quiet_anvil().await;
+    let proxies = [
+        RpcProxy::start(anvil.url()).await,
+        RpcProxy::start(anvil.url()).await,
+        RpcProxy::start(anvil.url()).await,
+    ];
+    let patient = PoolOptions { answer_timeout: Duration::from_secs(3600), ..Default::default() };
+    let pool = pool_with(proxies.iter().map(RpcProxy::url), patient);
+    pool.view().await.unwrap();
+    proxies[1].hold("eth_getTransactionCount");
+    let counted = pool.transaction_count(Address::ZERO, BlockTag::Latest);
+    let counted = tokio::time::timeout(Duration::from_secs(60), counted).await;
+    assert_eq!(counted.expect("the third is not waited for"), Ok(0));
+    assert_eq!(proxies[1].count("eth_getTransactionCount"), 1, "it was asked");
+    proxies[1].release();
 }
 
 /// One endpoint answers for all, or another is asked for all.

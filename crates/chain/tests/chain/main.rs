@@ -9,6 +9,7 @@ mod distrust;
 mod following;
 mod hanging;
 mod hints;
+mod quotes;
 mod reports;
 mod secrets;
 mod sending;

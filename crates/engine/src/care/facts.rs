@@ -24,6 +24,10 @@ pub struct LaneFacts {
     pub elsewhere: Option<Elsewhere>,
     /// Whether it has been held against its chain since the database failed over or was restored.
     pub aligned: bool,
+    /// Why it has not been held against its chain since it came to its holder, if the holder is the
+    /// node that was asked and has tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncompared: Option<String>,
     /// What waits for a person's word because the database was restored, oldest first, at most 100.
     pub restored: Option<RestoredFacts>,
     /// Failovers are said to be synchronous, and the primary waits for no standby.

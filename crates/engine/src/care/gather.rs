@@ -1,6 +1,7 @@
 //! Where the facts come from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use stile_domain::{Failover, FeeQuote, Lane, Nonce, Timestamp};
 use stile_store::{Attempt, LedgerOwner, OpenTx};
@@ -67,6 +68,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         paused: view.paused,
         elsewhere: view.elsewhere,
         aligned: view.aligned,
+        uncompared: core.lanes.slot(lane).uncompared_within(Duration::MAX),
         restored: match view.restored {
             Some(_) => Some(restored_facts(core, lane).await?),
             None => None,

@@ -112,6 +112,8 @@ mod tests {
             class,
             text: String::new(),
             answer_lost: false,
+            stands_still: false,
+            own_rule: false,
         }
     }
 

@@ -65,6 +65,8 @@ pub(crate) struct Open {
     pub(crate) next_check: Instant,
     /// How often that was asked in vain.
     pub(crate) vain_checks: u32,
+    /// When that was last asked in vain.
+    pub(crate) checked: Option<Instant>,
     /// Whether its block must be compared with the chain before anything is concluded from it.
     pub(crate) unverified: bool,
     /// Blocks on top of its own were replaced and nobody has told yet.
@@ -114,6 +116,7 @@ impl Open {
             next_send: None,
             next_check,
             vain_checks: 0,
+            checked: None,
             unverified: tx.receipt.is_some() || tx.rival.is_some(),
             untold_fork: false,
         })
@@ -386,13 +389,25 @@ impl Book {
         ids.filter_map(|id| self.txs.get(id))
     }
 
-    /// Has the receipts of a lane's unmined asked for, up to a nonce.
-    pub(crate) fn check_up_to(&mut self, lane: Lane, nonce: Nonce, at: Instant) {
+    /// Whether something of a lane is not in a block, as far as is known, and has a nonce below
+    /// this one.
+    pub(crate) fn has_unmined_below(&self, lane: Lane, nonce: Nonce) -> bool {
+        let lowest = self.unmined.get(&lane).and_then(BTreeMap::first_key_value);
+        lowest.is_some_and(|(lowest, _)| *lowest < nonce)
+    }
+
+    /// Has the receipts of a lane's unmined asked for, up to a nonce. What was asked for a moment
+    /// ago (`stale`) is not asked for sooner than it would be without an answer.
+    pub(crate) fn check_up_to(&mut self, lane: Lane, nonce: Nonce, at: Instant, stale: Duration) {
         let Some(nonces) = self.unmined.get(&lane) else { return };
         for id in nonces.range(..=nonce).map(|(_, id)| id) {
-            if let Some(open) = self.txs.get_mut(id) {
-                open.next_check = open.next_check.min(at);
-                open.vain_checks = 0;
+            let Some(open) = self.txs.get_mut(id) else { continue };
+            match open.checked.map(|checked| checked + stale).filter(|again| *again > at) {
+                Some(again) => open.next_check = open.next_check.min(again),
+                None => {
+                    open.next_check = open.next_check.min(at);
+                    open.vain_checks = 0;
+                }
             }
         }
     }
@@ -408,6 +423,39 @@ impl Book {
         let change = self.step(id, step, data)?;
         self.close(id);
         Some(change)
+    }
+
+    /// The same on the word of one endpoint: the lowest of the lane is asked for by itself, and the
+    /// others once it is found.
+    pub(crate) fn check_first_up_to(
+        &mut self,
+        lane: Lane,
+        nonce: Nonce,
+        at: Instant,
+        stale: Duration,
+    ) {
+        self.check_up_to(lane, nonce, at, stale);
+        let lowest = self.unmined.get(&lane).and_then(|nonces| nonces.values().next());
+        if let Some(open) = lowest.and_then(|id| self.txs.get_mut(id)) {
+            open.vain_checks = open.vain_checks.max(1);
+        }
+    }
+
+    /// The receipt of one was asked for, and nobody has it: asked for again after a longer pause
+    /// each time. Answers with it if it is its lane's lowest.
+    pub(crate) fn checked_in_vain(
+        &mut self,
+        id: TxId,
+        at: Instant,
+        stale: Duration,
+        longest: Duration,
+    ) -> Option<&Open> {
+        let open = self.txs.get_mut(&id)?;
+        let pause = stale.saturating_mul(2u32.saturating_pow(open.vain_checks.min(10)));
+        open.next_check = at + pause.min(longest);
+        open.vain_checks += 1;
+        open.checked = Some(at);
+        self.get(id).filter(|open| self.is_lowest(open))
     }
 
     /// Takes a step: decides by the rule, remembers, and answers with what is to be written. `None`
@@ -497,6 +545,7 @@ pub(crate) mod tests {
             next_send: None,
             next_check: Instant::now(),
             vain_checks: 0,
+            checked: None,
             unverified: false,
             untold_fork: false,
         }
@@ -537,6 +586,36 @@ pub(crate) mod tests {
         let done = book.finish(id, Step::Final, serde_json::json!({})).unwrap();
         assert_eq!(done.standing.state, TxState::Confirmed);
         assert!(book.get(id).is_none());
+    }
+
+    #[test]
+    fn hole_13_the_word_of_one_asks_for_one_receipt_of_a_lane() {
+        let (mut book, now) = (filled(1, 5), Instant::now());
+        let (stale, longest) = (Duration::from_secs(60), Duration::from_secs(600));
+        let ids: Vec<TxId> = (0..5).map(|nonce| open(1, nonce).id).collect();
+        let checks = |book: &Book, nonce: usize| {
+            let open = book.get(ids[nonce]).unwrap();
+            (open.next_check, open.vain_checks)
+        };
+        assert!(book.checked_in_vain(ids[0], now, stale, longest).is_some(), "it is written");
+        assert!(book.checked_in_vain(ids[1], now, stale, longest).is_none(), "it is not");
+        assert_eq!(checks(&book, 0), (now + stale, 1));
+        let again = now + Duration::from_secs(1);
+        book.checked_in_vain(ids[0], again, stale, longest);
+        assert_eq!(checks(&book, 0), (again + stale * 2, 2));
+        for seconds in 2..50 {
+            book.check_first_up_to(lane(1), 4, now + Duration::from_secs(seconds), stale);
+        }
+        assert_eq!(checks(&book, 0), (again + stale, 2), "not sooner than without an answer");
+        assert_eq!(checks(&book, 4).1, 0, "the others once it is found");
+        // Later on: the lowest alone, once more.
+        let later = again + stale * 3;
+        book.check_first_up_to(lane(1), 4, later, stale);
+        assert!(checks(&book, 0).0 <= later);
+        assert_eq!(checks(&book, 0).1, 1);
+        // A quorum says that all of them are mined.
+        book.check_up_to(lane(1), 4, later, stale);
+        assert_eq!(checks(&book, 0).1, 0);
     }
 
     #[test]

@@ -218,6 +218,13 @@ impl Deliveries {
         if asked.is_empty() { all().map(|(said, _)| said).collect() } else { asked }
     }
 
+    /// Whether an endpoint calls its offer too low.
+    pub(crate) fn is_underpriced(&self) -> bool {
+        let low =
+            |class| matches!(class, SendClass::Underpriced | SendClass::ReplacementUnderpriced);
+        self.words().iter().any(|said| low(said.class))
+    }
+
     /// How often in a row it was refused, by the one of those who refuse it that has done so least
     /// often: an endpoint that was away is not waited for as long as the others were asked.
     pub(crate) fn refusals(&self) -> u32 {

@@ -344,8 +344,8 @@ async fn advance(
     save(core, track, canonical, replaced).await;
     memory.strange.extend(strange);
     keep_newest(&mut memory.strange, STRANGE_KEPT);
-    match track.pool.fee_quote().await {
-        Ok(quote) => track.set_quote(quote),
+    match track.pool.fee_quotes().await {
+        Ok(quotes) => track.set_quotes(quotes),
         Err(error) => tracing::debug!(%error, "no fee quote"),
     }
     metrics::head(track.pool.chain(), heads.latest);

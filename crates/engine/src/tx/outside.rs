@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stile_chain::{At, ChainError, Sighting, View};
@@ -40,6 +40,12 @@ pub(crate) struct Strange {
 
 /// How soon a nonce is searched for again whose use a quorum has not seen.
 const SEARCHED_AGAIN: Duration = Duration::from_secs(2);
+
+/// How soon a nonce is searched for again that an endpoint calls used and shows in no block: it may not
+/// have come that far, or lie.
+fn searched_again(vain_checks: u32) -> Duration {
+    SEARCHED_AGAIN.saturating_mul(2u32.saturating_pow(vain_checks.saturating_sub(1).min(10)))
+}
 
 /// How many nonces are searched for in one go.
 const SEARCHES: usize = 20;
@@ -414,7 +420,8 @@ pub(crate) async fn search(core: &Arc<Core>, track: &Track, view: &View, silent:
             }
             Ok(None) => {
                 if let Some(open) = track.book().get_mut(id) {
-                    open.next_check = std::time::Instant::now();
+                    let again = Instant::now() + searched_again(open.vain_checks);
+                    open.next_check = open.next_check.min(again);
                 }
             }
             Err(error) => debug!(%error, "a nonce's transaction could not be looked for"),
@@ -444,7 +451,7 @@ async fn is_outsiders(
         Ok(SignedBy::Stile) => {}
         Ok(SignedBy::Unknown) => {
             if let Some(open) = track.book().get_mut(id) {
-                open.next_check = std::time::Instant::now() + SEARCHED_AGAIN;
+                open.next_check = Instant::now() + SEARCHED_AGAIN;
             }
         }
         Err(error) => not_read(&error),
@@ -532,6 +539,13 @@ mod tests {
     use stile_domain::{Address, ChainId};
 
     use super::*;
+
+    #[test]
+    fn hole_13_a_nonce_that_is_not_found_is_searched_for_less_and_less() {
+        let pauses: Vec<u64> = (1..=5).map(|vain| searched_again(vain).as_secs()).collect();
+        assert_eq!(pauses, [2, 4, 8, 16, 32]);
+        assert!(searched_again(u32::MAX) > Duration::from_secs(600));
+    }
 
     #[test]
     fn hole_23_strange_transactions_are_asked_about_at_once_and_not_without_end() {

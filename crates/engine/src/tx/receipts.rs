@@ -158,17 +158,16 @@ async fn check(core: &Arc<Core>, track: &Track, view: &View, due: &[Due]) -> usi
     count
 }
 
-/// Nothing was found: asked again after a longer pause each time, and written down.
+/// Nothing was found: asked again after a longer pause each time. Of each lane that is written down of
+/// the lowest only, which the others wait for.
 fn silent(core: &Core, track: &Track, ids: &[TxId]) {
-    let mut book = track.book();
+    let (mut book, now) = (track.book(), Instant::now());
     for id in ids {
-        let Some(open) = book.get_mut(*id) else { continue };
-        let pause = core.settings.tx.stale_receipt * 2u32.saturating_pow(open.vain_checks.min(10));
-        open.next_check = Instant::now() + pause.min(LONGEST_PAUSE);
-        open.vain_checks += 1;
-        let mut change = TxChange::new(open.id, open.events, open.standing);
+        let stale = core.settings.tx.stale_receipt;
+        let Some(lowest) = book.checked_in_vain(*id, now, stale, LONGEST_PAUSE) else { continue };
+        let mut change = TxChange::new(lowest.id, lowest.events, lowest.standing);
         change.receipt_checked = true;
-        core.recorder.write(open.lane, Some(change));
+        core.recorder.write(lowest.lane, Some(change));
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use stile_chain::UnsignedTx;
+use stile_chain::{FeeQuotes, UnsignedTx};
 use stile_domain::{
     AttemptKind, Bytes, FeeLimitReached, FeePolicy, FeeQuote, Fees, Lane, Nonce, Obstacle, Payload,
     Step, SubState, TxId, U256, gas_limit_for,
@@ -117,7 +117,7 @@ pub(crate) fn replace(core: &Arc<Core>, track: &Arc<Track>, id: TxId, cause: Cau
 
 /// Decides what is to be signed, and takes note that it is.
 fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(UnsignedTx, AttemptKind)> {
-    let quote = track.quote(bind::fresh_quote());
+    let quotes = track.quotes(bind::fresh_quote());
     let mut book = track.book();
     let open = book.get_mut(id).filter(|open| open.is_unmined() && !open.replacing)?;
     if let Some(last) = open.replaced.filter(|_| !cause.is_wish())
@@ -141,7 +141,13 @@ fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(UnsignedT
         warn!(txId = %id, "the stored bytes of an attempt cannot be read");
         return None;
     };
-    let limit = limit(core, open, cause, quote.as_ref());
+    let limit = limit(core, open, cause, quotes.as_ref());
+    // Who refuses an offer as too low knows what is enough. While some endpoint has taken it, that is
+    // believed only as far as the chain's limit.
+    let too_low = cause == Cause::Underpriced
+        || (open.deliveries.is_underpriced()
+            && core.settings.tx.fee_limit(open.lane.chain) < u128::MAX);
+    let quote = quotes.map(|quotes| if too_low { quotes.highest } else { quotes.offered });
     let fees = match cause {
         Cause::SpeedUp(Some(fees)) => Ok(fees),
         _ => {
@@ -193,15 +199,24 @@ fn offer(
 
 /// The most that an attempt may offer. What nobody asks for stays within what the caller allows,
 /// and does not run away from the market.
-fn limit(core: &Core, open: &Open, cause: Cause, quote: Option<&FeeQuote>) -> u128 {
+fn limit(core: &Core, open: &Open, cause: Cause, quotes: Option<&FeeQuotes>) -> u128 {
     let on_chain = core.settings.tx.fee_limit(open.lane.chain);
     if cause.is_wish() {
         return on_chain;
     }
-    let market = quote.map(|quote| Fees::first(&Payload::default(), quote).most());
-    let sane = market.map_or(on_chain, |market| market.saturating_mul(TIMES_THE_MARKET));
+    let underpriced = cause == Cause::Underpriced || open.deliveries.is_underpriced();
+    let sane = quotes.map_or(on_chain, |quotes| sane(quotes, on_chain, underpriced));
     let own = open.fee_limit.filter(|_| cause != Cause::GiveUp).unwrap_or(on_chain);
     on_chain.min(sane).min(own)
+}
+
+/// How far an offer is raised that nobody asks for. One of two endpoints that quotes next to nothing
+/// keeps nothing from being mined: where the chain has a limit, or an endpoint calls the offer too
+/// low, it is the higher quote that counts.
+fn sane(quotes: &FeeQuotes, on_chain: u128, underpriced: bool) -> u128 {
+    let is_limited = on_chain < u128::MAX;
+    let market = if is_limited || underpriced { quotes.highest } else { quotes.offered };
+    Fees::first(&Payload::default(), &market).most().saturating_mul(TIMES_THE_MARKET)
 }
 
 /// It costs more than is allowed: said once, and looked at again later.
@@ -395,6 +410,18 @@ mod tests {
             let found = has_to_outbid(before, kind, may_be_taken);
             assert_eq!(found, outbids, "{before:?} {kind:?} {may_be_taken}");
         }
+    }
+
+    /// Of two endpoints one quotes next to nothing, and nothing is mined for that.
+    #[test]
+    fn hole_23_one_low_quote_of_two_does_not_keep_offers_low() {
+        let legacy = |gas_price| FeeQuote::Legacy { gas_price };
+        let apart = FeeQuotes { offered: legacy(1), highest: legacy(1_000) };
+        assert_eq!(sane(&apart, u128::MAX, true), 10_000, "the other one calls it too low");
+        assert_eq!(sane(&apart, 50_000, false), 10_000, "the chain has a limit");
+        assert_eq!(sane(&apart, u128::MAX, false), 10, "nobody wants more, and nothing limits it");
+        let agreed = FeeQuotes { offered: legacy(7), highest: legacy(7) };
+        assert_eq!(sane(&agreed, u128::MAX, true), 70);
     }
 
     /// Outsiders had driven the quote up when it was first offered, and no endpoint took it. Ten times

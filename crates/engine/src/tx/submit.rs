@@ -230,7 +230,8 @@ fn conclude(
         debug!(txId = %item.id, "nonce too low: receipts are asked for");
         let again = core.settings.tx.resubmit_after.map(|after| now + after);
         open.next_send = open.next_send.or(again);
-        book.check_up_to(item.lane, item.nonce, now);
+        let stale = core.settings.tx.stale_receipt;
+        book.check_first_up_to(item.lane, item.nonce, now, stale);
     }
     let open = book.get_mut(item.id)?;
     // When this endpoint alone is asked again, if nobody has it and nothing can be concluded.

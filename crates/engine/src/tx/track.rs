@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use stile_chain::{ChainPool, Chains};
+use stile_chain::{ChainPool, Chains, FeeQuotes};
 use stile_domain::{ChainId, FeeQuote, Header, HeaderWindow, Heads, Lane, TxId, U256, Verdict};
 use tokio::sync::{Notify, Semaphore};
 
@@ -32,7 +32,7 @@ pub(crate) struct Track {
     book: Mutex<Book>,
     window: Mutex<HeaderWindow>,
     heads: Mutex<Option<Heads>>,
-    quote: Mutex<Option<(Instant, FeeQuote)>>,
+    quote: Mutex<Option<(Instant, FeeQuotes)>>,
     adopted: Mutex<Vec<Lane>>,
     funds: Mutex<Funds>,
     estimates: Mutex<Estimates>,
@@ -190,11 +190,16 @@ impl Track {
 
     /// What the chain asks for, if it was asked after `since`.
     pub(crate) fn quote(&self, since: Instant) -> Option<FeeQuote> {
-        lock(&self.quote).filter(|(at, _)| *at >= since).map(|(_, quote)| quote)
+        self.quotes(since).map(|quotes| quotes.offered)
     }
 
-    pub(crate) fn set_quote(&self, quote: FeeQuote) {
-        *lock(&self.quote) = Some((Instant::now(), quote));
+    /// The same, by the lower and by the higher word.
+    pub(crate) fn quotes(&self, since: Instant) -> Option<FeeQuotes> {
+        lock(&self.quote).filter(|(at, _)| *at >= since).map(|(_, quotes)| quotes)
+    }
+
+    pub(crate) fn set_quotes(&self, quotes: FeeQuotes) {
+        *lock(&self.quote) = Some((Instant::now(), quotes));
     }
 
     /// What is remembered of estimates.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `landing` | the straight way: accepted, bound, sent, mined, confirmed; repeats; reverts |
 //! | `waiting` | order of acceptance, full lanes, pauses, silent chains |
+//! | `counts` | counts of transactions that an endpoint hides, or lies about |
 //! | `estimates` | transactions whose gas cannot be estimated |
 //! | `copies` | copies of a database that nothing in them tells from the database |
 //! | `fillers` | empty transactions for nonces that nobody will use |
@@ -25,6 +26,7 @@
 mod common;
 
 mod copies;
+mod counts;
 mod estimates;
 mod fillers;
 mod hanging;

@@ -10,6 +10,9 @@ pub(super) fn out_of_step(facts: &LaneFacts) -> Option<Finding> {
     if !facts.aligned {
         return Some(unaligned());
     }
+    if let Some(why) = &facts.uncompared {
+        return Some(uncompared(facts, why));
+    }
     let (latest, cursor) = (facts.chain_nonce?, facts.next_nonce?);
     let owner = facts.head.as_ref().and_then(|head| {
         let hold = head.hold.as_ref().map(|hold| HeadOwner::Hold(hold.status));
@@ -58,6 +61,21 @@ fn unaligned() -> Finding {
     let remedy = "the node that holds it does so as soon as an endpoint of the chain answers";
     let remedy = Remedy::new("wait", remedy).automatic();
     finding(Severity::Blocked, "unaligned", words, Some(remedy))
+}
+
+/// The holder has just started, or got the lane, and nobody knows whether the chain is ahead.
+fn uncompared(facts: &LaneFacts, why: &str) -> Finding {
+    let (severity, what) = match facts.can_sign {
+        true => (Severity::Blocked, "nothing gets a nonce before that is known"),
+        false => (Severity::Warning, "nonces are given out from its cursor meanwhile"),
+    };
+    let words = format!(
+        "it is not known whether the chain has more transactions of this signer than the database knows of, and \
+         {what}: {why}"
+    );
+    let remedy = "the node that holds it asks again and again; mend the endpoint that does not answer or contradicts";
+    let remedy = Remedy::new("mend-endpoints", remedy).automatic();
+    finding(severity, "not-compared", words, Some(remedy))
 }
 
 fn gap(facts: &LaneFacts, nonce: Nonce) -> Finding {

@@ -40,6 +40,7 @@ fn facts() -> LaneFacts {
         paused_by_person: false,
         elsewhere: None,
         aligned: true,
+        uncompared: None,
         restored: None,
         lacks_synchronous_standby: false,
         next_nonce: Some(9),
@@ -127,6 +128,18 @@ fn a_lane_that_moves_is_healthy() {
     assert_eq!(found(facts()), [("waits-for-a-block".to_owned(), None)]);
     let idle = LaneFacts { chain_nonce: Some(9), head: None, queued: 0, ..facts() };
     assert_eq!(found(idle), []);
+}
+
+#[test]
+fn hole_20_a_lane_that_was_not_compared_says_so() {
+    let why = "node:8545: no answer in 3s".to_owned();
+    let waits = LaneFacts { uncompared: Some(why), ..facts() };
+    finds(waits.clone(), "not-compared", Some("mend-endpoints"));
+    let bare = LaneFacts { can_sign: false, ..waits.clone() };
+    assert!(diagnose(bare).healthy, "bare nonces go on");
+    let diagnosis = diagnose(waits);
+    assert!(!diagnosis.healthy);
+    assert!(diagnosis.summary.contains("node:8545"), "{}", diagnosis.summary);
 }
 
 #[test]

@@ -27,10 +27,10 @@ pub(super) async fn prepare(
     let quote = match track.quote(fresh_quote()) {
         Some(quote) => Some(quote),
         None if waiting.iter().all(|tx| Fees::given(&tx.payload).is_some()) => None,
-        None => match track.pool.fee_quote().await {
-            Ok(quote) => {
-                track.set_quote(quote);
-                Some(quote)
+        None => match track.pool.fee_quotes().await {
+            Ok(quotes) => {
+                track.set_quotes(quotes);
+                Some(quotes.offered)
             }
             Err(error) => {
                 debug!(%error, "no fee quote: transactions wait");
