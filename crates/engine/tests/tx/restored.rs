@@ -143,7 +143,7 @@ async fn hole_20_what_was_refused_is_not_sent_after_a_failover() {
     let short = Settings { tx: TxSettings { estimate, ..usual.tx.clone() }, ..usual };
     let node = start(&bench, short, &[&proxy.url()]).await;
     let first = send(&node, transfer(0, "first")).await;
-    until(&node, first.id, TxState::Confirmed).await;
+    mined(&node, first.id).await;
     proxy.fail("eth_estimateGas", -32005, "no estimates today");
     let mut request = transfer(0, "refused");
     request.payload.gas_limit = None;
