@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn hole_23_no_endpoint_alone_says_what_is_paid() {
         let market = |tip| FeeQuote::Market { base_fee: 10, priority_fee: tip };
-        let cases: [(&[u128], Option<(u128, u128)>); 7] = [
+        type Case<'a> = (&'a [u128], Option<(u128, u128)>);
+        let cases: [Case<'_>; 7] = [
             (&[], None),
             (&[3], Some((3, 3))),
             (&[3, 5_000], Some((3, 5_000))),

@@ -358,7 +358,8 @@ mod tests {
     #[test]
     fn hole_13_a_count_is_what_a_quorum_says_in_both_directions() {
         let bounds = |at_least, at_most| Some(Counted { at_least, at_most });
-        let table: [((usize, Option<usize>), &[u64], Option<Counted>); 15] = [
+        type Case<'a> = ((usize, Option<usize>), &'a [u64], Option<Counted>);
+        let table: [Case<'_>; 15] = [
             ((1, None), &[5], bounds(5, 5)),
             ((1, None), &[], None),
             // Two: one is enough while the other is away, and none is believed against the other.

@@ -157,12 +157,12 @@ pub(crate) async fn fill(
 ) -> Result<Filled, StoreError> {
     let lane = slot.lane();
     let mut filled = Filled::default();
-    if restored::is_marked(core, lane).await? {
-        // The lost history may have given these nonces to somebody: they are read first.
-        return Ok(filled);
-    }
+    let marked = restored::is_marked(core, lane).await?;
     let (mut wanted, mut fillers) = (Vec::new(), Vec::new());
     for gap in gaps {
+        if marked && !is_free(core, lane, gap.nonce).await? {
+            continue;
+        }
         match last_made(core, lane, *gap).await? {
             (_, Some(tx)) if fate_of(&tx, *gap) == Fate::Waits => {
                 filled.waiting.push((gap.nonce, tx.id, tx.error));
@@ -198,6 +198,29 @@ pub(crate) async fn fill(
         tx::wake(core, slot);
     }
     Ok(filled)
+}
+
+/// Whether an empty transaction takes nothing from a history that the database has lost: all that the
+/// chain has used is read, and no endpoint has anything at the nonce.
+async fn is_free(core: &Core, lane: Lane, gap: Nonce) -> Result<bool, StoreError> {
+    if !core.store.unread_nonces(lane, gap, 1).await?.is_empty() {
+        return Ok(false);
+    }
+    let Some(track) = core.tracks.get(lane.chain) else { return Ok(false) };
+    let said = track.pool.report(lane.signer, None).await;
+    let said: Vec<_> = said.iter().map(|said| (said.latest, said.pending)).collect();
+    Ok(nobody_has(gap, &said))
+}
+
+/// The rule: some endpoint answers, and all that do wait for this very nonce, in their blocks and in their
+/// pools. What is in a pool above a nonce that is missing cannot be told.
+fn nobody_has(gap: Nonce, said: &[(Option<Nonce>, Option<Nonce>)]) -> bool {
+    let counts = said.iter().filter_map(|(latest, pending)| Some((latest.as_ref()?, pending)));
+    let mut counts = counts.peekable();
+    counts.peek().is_some()
+        && counts.all(|(latest, pending)| {
+            *latest == gap && pending.is_some_and(|pending| pending <= gap)
+        })
 }
 
 fn fate_of(tx: &Tx, gap: Released) -> Fate {
@@ -274,6 +297,23 @@ mod tests {
         }
         assert!(gaps.ripe(lane, &[]).is_empty());
         assert!(gaps.ripe(lane, &[gap]).is_empty(), "it was closed in between");
+    }
+
+    #[test]
+    fn hole_20_a_gap_of_a_restored_lane_is_filled_if_nobody_has_its_nonce() {
+        let waits = (Some(7), Some(7));
+        let table: [(&str, &[_], bool); 7] = [
+            ("all wait for it", &[waits, waits, waits], true),
+            ("one is away", &[waits, (None, None)], true),
+            ("nobody answers", &[(None, None)], false),
+            ("it is in a pool", &[waits, (Some(7), Some(8))], false),
+            ("a pool is not shown", &[(Some(7), None)], false),
+            ("it is used", &[waits, (Some(8), Some(8))], false),
+            ("one below it is waited for", &[(Some(6), Some(6))], false),
+        ];
+        for (case, said, expected) in table {
+            assert_eq!(nobody_has(7, said), expected, "{case}");
+        }
     }
 
     #[test]

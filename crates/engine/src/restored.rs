@@ -199,7 +199,7 @@ async fn round(
         tx::adopt(core, vec![lane]);
     }
     if mark.is_open() && matches!(read, Ok(Some(false))) && settles_itself(core, slot).await? {
-        settle(core, slot).await?;
+        settle(core, slot, mark).await?;
     }
     read
 }
@@ -237,14 +237,16 @@ async fn is_by_count(core: &Core, lane: Lane) -> Result<bool, StoreError> {
 }
 
 /// What still waits is not on chain: it goes on.
-async fn settle(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), StoreError> {
+async fn settle(core: &Arc<Core>, slot: &Arc<Slot>, mark: RestoreMark) -> Result<(), StoreError> {
     let lane = slot.lane();
     let data = json!({
         "verdict": "never-sent",
         "by": "the chain",
         "reason": "others use this key (lane.outside_use), and every nonce that was stepped over has been read",
     });
-    let cleared = core.store.settle_restore(&core.holder.node, lane, &data).await?.unwrap_or(0);
+    let settled = core.store.settle_restore(&core.holder.node, lane, &mark, &data).await?;
+    // The database was restored once more meanwhile: what that lost is read first.
+    let Some(cleared) = settled else { return Ok(()) };
     info!(signer = %lane.signer, chain = %lane.chain, cleared,
           "the chain was ahead, and what it has was read: the lane goes on");
     core.events.send_modify(|count| *count += 1);

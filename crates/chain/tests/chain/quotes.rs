@@ -17,7 +17,8 @@ async fn asks_for(price: Option<u64>) -> Fake {
 /// Money is spent by it: fewer than a quorum quote nothing.
 #[tokio::test]
 async fn hole_23_fewer_than_a_quorum_quote_nothing() {
-    let cases: [(&[Option<u64>], Option<(u64, u64)>); 6] = [
+    type Case<'a> = (&'a [Option<u64>], Option<(u64, u64)>);
+    let cases: [Case<'_>; 6] = [
         (&[Some(7)], Some((7, 7))),
         (&[Some(7), None], Some((7, 7))),
         (&[Some(7), Some(1)], Some((1, 7))),

@@ -131,8 +131,8 @@ async fn close_gap(
         return Ok((false, ELSEWHERE.to_owned()));
     };
     if restored::is_marked(core, lane).await? {
-        let words =
-            "nothing was done: the database was restored, and what used these nonces is read first";
+        let words = "nothing was done: the database was restored. The gap is filled by itself once what used the nonces below is \
+             read and no endpoint has anything at it";
         return Ok((false, words.to_owned()));
     }
     let compared = reconcile::compare(core, track, &[lane]).await.and_then(|mut all| all.pop());

@@ -6,13 +6,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stile_domain::{Holder, Incarnation, NodeId, SubState, TxState, U256};
-use stile_engine::{Node, OutsideUse, RestoreError, Settings, TxRequest, TxSettings, Verdict};
+use stile_engine::{
+    Node, OutsideUse, RestoreError, Settings, TxRequest, TxSettings, Verdict, Word,
+};
 use stile_store::{OpenOptions, Store, Tx, open};
 use testkit::{Anvil, eventually};
 use uuid::Uuid;
 
 use crate::common::{Bench, QUEUE};
 use crate::setup::{chain, get, lane, send, settings, start, start_on, transfer, until};
+
+/// A person's word about whatever restore there was.
+const NEVER_SENT: Word<'_> =
+    Word { verdict: Verdict::NeverSent, restored_at: None, force: false, by: "a person" };
 
 /// A payment of so many wei.
 fn pays(wei: u64) -> TxRequest {
@@ -149,15 +155,13 @@ async fn hole_20_a_word_is_not_taken_while_a_pool_has_what_the_database_lost() {
         (sub_state == Some(SubState::Restored)).then_some(())
     })
     .await;
-    let say =
-        async || node.lanes().settle_restored(lane(0), Verdict::NeverSent, false, "a person").await;
+    let say = async || node.lanes().settle_restored(lane(0), NEVER_SENT).await;
     let refused = say().await;
     assert!(
         matches!(&refused, Err(RestoreError::Pooled(it)) if (it.from, it.below) == (1, 2)),
         "{refused:?}"
     );
-    let refused =
-        node.lanes().settle_restored_tx(third.id, Verdict::NeverSent, false, "a person").await;
+    let refused = node.lanes().settle_restored_tx(third.id, NEVER_SENT).await;
     assert!(matches!(refused, Err(RestoreError::Pooled(_))), "{refused:?}");
     anvil.mine(1).await;
     eventually("the word to be taken", async || say().await.ok()).await;

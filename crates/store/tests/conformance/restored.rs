@@ -265,7 +265,7 @@ async fn hole_20_a_word_about_one_mark_is_none_about_the_next(bench: Bench) {
     store.step_over(&claim, Realign { from: 5, to: 7 }, &event, LEASE).await.unwrap().unwrap();
     none(&first, "more was stepped over").await;
     let second = seen(store).await;
-    lose_history(&bench).await;
+    bench.lose_history().await;
     none(&second, "the lane is to be held against its chain").await;
     let (_, claim) = realign(&bench, claim, Remembered { used: Some(7), ..ASK }).await;
     let again = seen(store).await;
@@ -299,7 +299,7 @@ async fn hole_20_before_a_lane_is_realigned_nothing_on_it_is_withdrawn_or_refuse
         let mut answers = store.record(&A_NODE, &[part], LEASE).await.unwrap();
         answers.remove(0).unwrap().remove(0)
     };
-    lose_history(&bench).await;
+    bench.lose_history().await;
     assert_eq!(store.withdraw(&A_NODE, one.id).await.unwrap(), Withdrawal::AwaitsWord(one.clone()));
     for tx in [&one, &aside] {
         assert_eq!(refuse(claim, tx).await, Recorded::Lost, "{tx:?}");
@@ -338,7 +338,7 @@ async fn hole_20_a_lane_whose_row_was_lost_is_marked_when_it_begins(bench: Bench
     assert_eq!((mark.from, mark.to, mark.begun, mark.is_open()), (4, 6, true, true));
     store.settle_restore(&A_NODE, lane(2), &mark, &json!({})).await.unwrap().unwrap();
     assert_eq!(begin(3, 3.into()).await.1, None, "it is settled");
-    lose_history(&bench).await;
+    bench.lose_history().await;
     assert_eq!(begin(4, 0.into()).await.1, None, "an account that was never used");
     // On SQLite an older file was put back, whatever is said about failovers.
     let promoted = bench.database.is_postgres();
@@ -548,7 +548,7 @@ async fn hole_20_what_is_found_belongs_to_what_has_its_nonce(bench: Bench) {
     let claimed = LostTx { claimed_by: Some(first.id), ..lost };
     assert_eq!(store.lost_txs(lane(1)).await.unwrap(), [claimed]);
     // Another one that does the same is no longer like anything that was found.
-    store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap();
+    store.settle_restore(&A_NODE, lane(1), &seen(store).await, &json!({})).await.unwrap();
     let again = accept_one(store, NewTx { payload: first.payload.clone(), ..pays(0) }).await;
     assert_eq!(store.awaiting_word(lane(1), 10).await.unwrap(), []);
     bind_txs(store, waiting_binding(claim, 5, [&again])).await.unwrap();
@@ -565,7 +565,7 @@ async fn hole_20_what_a_caller_sent_after_the_restore_was_not_lost(bench: Bench)
     let said = mark(store, used(&hold, 77)).await;
     assert!(matches!(said, MarkOutcome::Done(_)), "{said:?}");
     assert_eq!(store.lost_txs(lane(1)).await.unwrap(), []);
-    store.settle_restore(&A_NODE, lane(1), &json!({})).await.unwrap();
+    store.settle_restore(&A_NODE, lane(1), &seen(store).await, &json!({})).await.unwrap();
     let same = accept_one(store, pays(1)).await;
     bind_txs(store, waiting_binding(claim, 6, [&same])).await.unwrap();
 }
@@ -684,7 +684,8 @@ async fn hole_20_a_lane_that_only_seems_new_in_a_restored_database_is_marked(ben
     let store = &*bench.store;
     let begin = async |number: u32, count: Nonce| {
         let claim = held(store, &HOLDER, lane(number), LEASE).await.claim;
-        assert_eq!(store.start_cursor(&A_NODE, &claim, count, LEASE).await.unwrap(), Ok(count));
+        let begun = store.start_cursor(&A_NODE, &claim, count.into(), LEASE).await.unwrap();
+        assert_eq!(begun, Ok(count));
         (claim, view(store, lane(number)).await.restored)
     };
     let (_, mark) = begin(2, 7).await;
@@ -704,7 +705,7 @@ async fn hole_20_a_lane_that_only_seems_new_in_a_restored_database_is_marked(ben
     assert_eq!(store.awaiting_word(lane(4), 10).await.unwrap()[0].id, waits.id);
     // The account has sent nothing, in any history.
     assert_eq!(begin(5, 0).await.1, None);
-    store.settle_restore(&A_NODE, lane(4), &json!({})).await.unwrap();
+    store.settle_restore(&A_NODE, lane(4), &mark, &json!({})).await.unwrap();
     bind_txs(store, waiting_binding(claim, 7, [&waits])).await.unwrap();
 }
 
@@ -763,7 +764,7 @@ fn stile_options() -> OpenOptions {
 /// Whether a lane that is not in the database begins marked, on a chain that has 5 of its account.
 async fn begins_marked(store: &dyn Store, number: u32) -> bool {
     let claim = held(store, &HOLDER, lane(number), LEASE).await.claim;
-    store.start_cursor(&A_NODE, &claim, 5, LEASE).await.unwrap().unwrap();
+    store.start_cursor(&A_NODE, &claim, 5.into(), LEASE).await.unwrap().unwrap();
     view(store, lane(number)).await.restored.is_some_and(|mark| mark.is_open())
 }
 

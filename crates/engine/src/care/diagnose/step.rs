@@ -96,8 +96,8 @@ fn gap(facts: &LaneFacts, nonce: Nonce) -> Finding {
     let remedy = if facts.restored.as_ref().is_some_and(|restored| restored.open) {
         Remedy::new(
             "restored",
-            "no gap is filled before somebody says of this signer what became of the restore \
-             (stile signer restored): the lost history may have used the nonce",
+            "an empty transaction is made once everything from before the restore is read and no endpoint has \
+             anything at this nonce; else once somebody says what became of the restore (stile signer restored)",
         )
     } else if facts.can_sign {
         Remedy::new("fill", format!("an empty transaction is made for nonce {nonce}")).automatic()

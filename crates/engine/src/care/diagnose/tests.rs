@@ -162,8 +162,15 @@ fn whatever_stops_a_lane_has_a_name_and_a_remedy() {
     finds(with(lost), "chain-reset", Some("resume"));
     finds(with(HeadFacts { nonce: 5, hold: None, tx: None }), "gap", Some("fill"));
     // It is not filled before the restore is settled, and nobody is promised that.
-    let open =
-        RestoredFacts { open: true, waiting: 0, tx_ids: Vec::new(), unread: 0, unclaimed: 0 };
+    let open = RestoredFacts {
+        open: true,
+        begun: false,
+        waiting: 0,
+        tx_ids: Vec::new(),
+        unread: 0,
+        pooled_at: None,
+        unclaimed: 0,
+    };
     let gap = with(HeadFacts { nonce: 5, hold: None, tx: None });
     finds(LaneFacts { restored: Some(open), ..gap }, "gap", Some("restored"));
     finds(with(held(HoldStatus::Suspect)), "suspect-hold", Some("attest"));

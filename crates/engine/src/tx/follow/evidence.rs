@@ -315,11 +315,11 @@ fn tell(track: &Track, place: usize, height: u64, words: &str, is_fork: bool) {
 
 /// Names an endpoint and sets it aside for a while.
 pub(super) fn name(track: &Track, place: usize, words: &str) {
-    if let Some(status) = track.pool.endpoints().get(place) {
-        if status.contradiction.is_none() {
-            tracing::warn!(chain = %track.pool.chain(), endpoint = status.shown, words,
-                  "an endpoint contradicts the others or itself, and is not used for a while");
-        }
+    if let Some(status) = track.pool.endpoints().get(place)
+        && status.contradiction.is_none()
+    {
+        tracing::warn!(chain = %track.pool.chain(), endpoint = status.shown, words,
+              "an endpoint contradicts the others or itself, and is not used for a while");
     }
     track.pool.contradicted(place, words, true);
 }

@@ -211,7 +211,13 @@ mod tests {
     #[test]
     fn hole_24_known_blocks_are_not_taken_away_for_nothing() {
         let header = Header { height: 8, hash: B256::repeat_byte(8), parent: B256::repeat_byte(7) };
-        let block = Block { header, transactions: Vec::new(), timestamp: 0, base_fee: None };
+        let block = Block {
+            header,
+            transactions: Vec::new(),
+            timestamp: 0,
+            base_fee: None,
+            gas_limit: None,
+        };
         let steps = |leap, above, blocks: &[Block]| {
             question(&Steps { above, blocks: blocks.to_vec(), leap })
         };
