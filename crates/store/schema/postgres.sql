@@ -645,7 +645,7 @@ CREATE TRIGGER lane_truncate BEFORE TRUNCATE ON public.lane FOR EACH STATEMENT E
 
 CREATE TRIGGER lane_event_truncate BEFORE TRUNCATE ON public.lane_event FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
 
-CREATE TRIGGER lost_tx_rules BEFORE UPDATE ON public.lost_tx FOR EACH ROW WHEN (((old.claimed_by IS NOT NULL) OR (new.hash <> old.hash) OR (new.raw IS DISTINCT FROM old.raw))) EXECUTE FUNCTION lost_tx_refuse();
+CREATE TRIGGER lost_tx_rules BEFORE UPDATE ON public.lost_tx FOR EACH ROW WHEN (((old.claimed_by IS NOT NULL) OR ((new.claimed_by IS NOT NULL) AND ((new.hash <> old.hash) OR (new.raw IS DISTINCT FROM old.raw))))) EXECUTE FUNCTION lost_tx_refuse();
 
 CREATE TRIGGER lost_tx_truncate BEFORE TRUNCATE ON public.lost_tx FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
 

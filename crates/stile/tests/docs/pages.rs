@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use stile_server::code::Code;
 
-use crate::read;
+use crate::{read, root};
 
 #[test]
 fn generated_pages_are_what_the_code_says() {
@@ -18,6 +18,31 @@ fn generated_pages_are_what_the_code_says() {
         let differs = read(page) != generated;
         assert!(!differs, "{page} is out of date; run: cargo run -- reference {name} > {page}");
     }
+}
+
+/// Tables, code, and what others wrote are as wide as they are.
+#[test]
+fn prose_is_wrapped_at_100_columns() {
+    let mut pages = vec!["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"];
+    pages.extend(["scripts/planted.d/README.md"]);
+    let mut pages: Vec<String> = pages.into_iter().map(str::to_owned).collect();
+    for entry in std::fs::read_dir(root().join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") {
+            pages.push(format!("docs/{name}"));
+        }
+    }
+    let mut wide = Vec::new();
+    for page in pages {
+        let mut is_code = false;
+        for (number, line) in (1..).zip(read(&page).lines()) {
+            is_code ^= line.trim_start().starts_with("```");
+            if !is_code && !line.starts_with('|') && line.chars().count() > 100 {
+                wide.push(format!("{page}:{number}"));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "lines of more than 100 columns: {wide:?}");
 }
 
 #[test]
