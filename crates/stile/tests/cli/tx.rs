@@ -131,7 +131,7 @@ async fn a_signer_is_looked_after_from_the_terminal() {
     let paused = place.run(&["signer", "pause", SIGNER, "--reason", "key rotation"]).await;
     assert!(paused.ok().contains("key rotation"), "{paused:#?}");
     let diagnosis = place.run(&["signer", "doctor", SIGNER]).await;
-    assert!(diagnosis.ok().contains("the signer is paused"), "{diagnosis:#?}");
+    assert!(diagnosis.ok().contains("a person has paused the signer"), "{diagnosis:#?}");
     let resumed = place.run(&["signer", "resume", SIGNER]).await;
     assert!(resumed.ok().starts_with("The signer goes on."), "{resumed:#?}");
 }
