@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `pages` | generated pages, error codes, the README's example |
 //! | `edges` | which crate knows which, and what each does without |
+//! | `planted` | the bugs as patches |
 //! | `alerts` | the Prometheus alerts and their metrics |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -15,6 +16,8 @@ mod alerts;
 mod edges;
 #[path = "docs/pages.rs"]
 mod pages;
+#[path = "docs/planted.rs"]
+mod planted;
 
 use std::path::{Path, PathBuf};
 
