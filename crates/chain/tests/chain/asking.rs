@@ -349,7 +349,7 @@ async fn hole_25_an_endpoint_that_wants_to_be_left_alone_is_asked_nothing() {
     assert!(status.rests.is_some_and(|left| left > Duration::from_secs(3000)), "{status:?}");
     // It is not sent to either, and does not count as having refused.
     let answer = both.send_to(0, &[signed(0).raw]).await.unwrap_err();
-    assert!(matches!(answer, NotAsked::NotInUse(_)), "{answer:?}");
+    assert!(matches!(answer, NotAsked::Paused(_)), "{answer:?}");
     let (tired, asked) = tires_after(0).await;
     let alone = pool([tired.url()]);
     assert!(alone.view().await.is_err());

@@ -73,11 +73,12 @@ RETURNS boolean LANGUAGE sql STABLE AS $$
                      AND f.payload->>'to' IS NOT DISTINCT FROM of_payload->>'to'
                      AND f.payload->>'value' = of_payload->>'value'
                      AND f.payload->>'data' = of_payload->>'data'
-                     -- What has its nonce now is what it was sent for.
+                     -- What has it as an attempt is what it was sent for; or its caller has said so.
+                     AND NOT EXISTS (SELECT FROM attempt a WHERE a.hash = f.hash)
                      AND NOT EXISTS (SELECT FROM nonce n
                                      WHERE n.chain_id = f.chain_id AND n.signer = f.signer
-                                       AND n.nonce = f.nonce
-                                       AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash)))
+                                       AND n.nonce = f.nonce AND n.owner_kind = 'hold'
+                                       AND n.tx_hash = f.hash))
 $$;
 
 -- Whether a lane's mark holds up a transaction that has no nonce. A word counts while the mark is the

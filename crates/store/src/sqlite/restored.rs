@@ -38,10 +38,11 @@ macro_rules! is_marked {
                             AND json_extract(f.payload, '$.to') IS json_extract(t.payload, '$.to')
                             AND json_extract(f.payload, '$.value') = json_extract(t.payload, '$.value')
                             AND json_extract(f.payload, '$.data') = json_extract(t.payload, '$.data')
+                            AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.hash = f.hash)
                             AND NOT EXISTS (SELECT 1 FROM nonce n
                                             WHERE n.chain_id = f.chain_id AND n.signer = f.signer
-                                              AND n.nonce = f.nonce
-                                              AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash)))))"
+                                              AND n.nonce = f.nonce AND n.owner_kind = 'hold'
+                                              AND n.tx_hash = f.hash))))"
     };
 }
 
@@ -62,9 +63,10 @@ const IS_LIKE_LOST: &str = "SELECT 1 FROM lost_tx f
       AND json_extract(f.payload, '$.to') IS json_extract(?3, '$.to')
       AND json_extract(f.payload, '$.value') = json_extract(?3, '$.value')
       AND json_extract(f.payload, '$.data') = json_extract(?3, '$.data')
+      AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.hash = f.hash)
       AND NOT EXISTS (SELECT 1 FROM nonce n
                       WHERE n.chain_id = f.chain_id AND n.signer = f.signer AND n.nonce = f.nonce
-                        AND (n.owner_kind = 'tx' OR n.tx_hash = f.hash))";
+                        AND n.owner_kind = 'hold' AND n.tx_hash = f.hash)";
 
 #[async_trait]
 impl RestoreStore for SqliteStore {
@@ -232,8 +234,9 @@ fn unread_nonces(
 fn lost_txs(connection: &Connection, lane: Lane) -> Result<Vec<LostTx>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT f.nonce, f.hash, f.block_number, f.raw, f.payload,
-                coalesce(f.claimed_by, CASE n.owner_kind WHEN 'tx' THEN n.owner_id END) AS claimed_by
+                coalesce(f.claimed_by, a.tx_id) AS claimed_by
          FROM lost_tx f
+         LEFT JOIN attempt a ON a.hash = f.hash
          LEFT JOIN nonce n ON n.chain_id = f.chain_id AND n.signer = f.signer AND n.nonce = f.nonce
          WHERE f.chain_id = ?1 AND f.signer = ?2
            AND (n.owner_kind = 'hold' AND n.tx_hash = f.hash) IS NOT TRUE

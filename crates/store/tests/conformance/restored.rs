@@ -38,7 +38,7 @@ on_both_stores!(
     hole_20_what_may_be_on_chain_is_not_withdrawn,
     what_was_stepped_over_is_read_once,
     hole_20_a_reorganisation_puts_another_one_at_a_lost_nonce,
-    hole_20_what_is_found_belongs_to_what_has_its_nonce,
+    hole_20_what_is_found_belongs_to_what_has_it_as_an_attempt,
     hole_20_what_a_caller_sent_after_the_restore_was_not_lost,
     a_person_closes_what_was_sent,
     hole_20_a_nonce_in_a_callers_hands_may_have_been_given_to_another_since,
@@ -542,12 +542,16 @@ async fn hole_20_a_reorganisation_puts_another_one_at_a_lost_nonce(bench: Bench)
 }
 
 /// An attempt that the database had lost of a transaction that it knew is that transaction's.
-async fn hole_20_what_is_found_belongs_to_what_has_its_nonce(bench: Bench) {
+async fn hole_20_what_is_found_belongs_to_what_has_it_as_an_attempt(bench: Bench) {
     let store = &*bench.store;
     let claim = claim_at(store, &HOLDER, lane(1), 1).await;
     let first = bound(store, claim, 1).await;
     let (_, claim) = realign(&bench, claim, ASK).await;
-    let (lost, _) = found(1, &first.payload);
+    let (others, _) = found(1, &first.payload);
+    note(store, claim, std::slice::from_ref(&others)).await;
+    let on_record = store.lost_txs(lane(1)).await.unwrap();
+    assert_eq!(on_record[0].claimed_by, None, "it took the nonce, and is another one");
+    let lost = LostTx { hash: first.tx_hash.unwrap(), ..others };
     note(store, claim, std::slice::from_ref(&lost)).await;
     let claimed = LostTx { claimed_by: Some(first.id), ..lost };
     assert_eq!(store.lost_txs(lane(1)).await.unwrap(), [claimed]);
