@@ -53,7 +53,7 @@ const STANDS_STILL: Duration = Duration::from_secs(60);
 const TOLERATED_RETREATS: u32 = 2;
 
 /// How far back, in the time that the chain took to come that far. A few blocks are always tolerated.
-const TOLERATED_RETREAT: Duration = Duration::from_secs(10);
+const TOLERATED_RETREAT: Duration = Duration::from_secs(3);
 
 /// How many blocks a head may go back, where the endpoint's has risen by so many in this time.
 fn tolerated_retreat(risen: u64, time: Duration) -> u64 {
@@ -493,9 +493,9 @@ mod tests {
             (0, 600, 2),
             // Four blocks a second, just seen and for long.
             (8, 2, 8),
-            (2400, 600, 40),
+            (2400, 600, 12),
             // One in two seconds, and one in twelve.
-            (300, 600, 5),
+            (300, 600, 2),
             (50, 600, 2),
         ] {
             let found = tolerated_retreat(risen, Duration::from_secs(seconds));
