@@ -157,12 +157,15 @@ pub(crate) async fn fill(
 ) -> Result<Filled, StoreError> {
     let lane = slot.lane();
     let mut filled = Filled::default();
-    let marked = restored::is_marked(core, lane).await?;
+    // What a lost history has in pools can be told of the lowest alone.
+    let lowest = gaps.iter().min_by_key(|gap| gap.nonce);
+    let gaps = match (restored::is_marked(core, lane).await?, lowest) {
+        (true, Some(gap)) if is_free(core, lane, gap.nonce).await? => std::slice::from_ref(gap),
+        (true, _) => &[],
+        (false, _) => gaps,
+    };
     let (mut wanted, mut fillers) = (Vec::new(), Vec::new());
     for gap in gaps {
-        if marked && !is_free(core, lane, gap.nonce).await? {
-            continue;
-        }
         match last_made(core, lane, *gap).await? {
             (_, Some(tx)) if fate_of(&tx, *gap) == Fate::Waits => {
                 filled.waiting.push((gap.nonce, tx.id, tx.error));
@@ -202,7 +205,7 @@ pub(crate) async fn fill(
 
 /// Whether an empty transaction takes nothing from a history that the database has lost: all that the
 /// chain has used is read, and no endpoint has anything at the nonce.
-async fn is_free(core: &Core, lane: Lane, gap: Nonce) -> Result<bool, StoreError> {
+pub(crate) async fn is_free(core: &Core, lane: Lane, gap: Nonce) -> Result<bool, StoreError> {
     if !core.store.unread_nonces(lane, gap, 1).await?.is_empty() {
         return Ok(false);
     }

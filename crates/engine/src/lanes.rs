@@ -67,6 +67,8 @@ pub(crate) struct Slot {
     /// The first nonce above those that pools had of the account when the lane was first found marked, if
     /// they had any beyond the cursor; 0 before anybody looked.
     pooled: AtomicU64,
+    /// The height of the chain at which what a restored database had lost was last looked for again.
+    read_at: AtomicU64,
     /// The cursor has been held against the chain since the lane first came to this process.
     compared: AtomicBool,
     /// Why it could not be, when that was last tried, and whether the lane goes on all the same.
@@ -287,6 +289,11 @@ impl Slot {
         self.restored.swap(restored, Ordering::SeqCst) != restored
     }
 
+    /// Whether the chain has another height than when this was last asked.
+    pub(crate) fn is_new_head(&self, height: u64) -> bool {
+        self.read_at.swap(height, Ordering::SeqCst) != height
+    }
+
     /// Whether what pools had when this was first asked is mined or gone. `pooled` is what they have now,
     /// `count` how many are mined.
     pub(crate) fn is_past_pooled(&self, pooled: Option<Nonce>, count: Nonce) -> bool {
@@ -446,6 +453,7 @@ impl Lanes {
                 held_token: AtomicU64::default(),
                 restored: AtomicBool::default(),
                 pooled: AtomicU64::default(),
+                read_at: AtomicU64::default(),
                 compared: AtomicBool::default(),
                 uncompared: Mutex::default(),
                 reserved: watch::Sender::new(false),

@@ -60,7 +60,7 @@ const SCAN_LIMIT: u64 = 20_000;
 const SCAN_TOLD: u64 = 1_000;
 
 /// How far below the head a block may still be replaced, so that what was found in it is looked for again.
-const RECENT_BLOCKS: u64 = 128;
+const RECENT_BLOCKS: u64 = 64;
 
 /// Blocks asked for in one go.
 const SCAN_STEP: u64 = 32;
@@ -198,7 +198,10 @@ async fn round(
         core.events.send_modify(|count| *count += 1);
         tx::adopt(core, vec![lane]);
     }
-    if mark.is_open() && matches!(read, Ok(Some(false))) && settles_itself(core, slot).await? {
+    if mark.is_open()
+        && matches!(read, Ok(Some(false)))
+        && let Some(mark) = settles_itself(core, slot).await?
+    {
         settle(core, slot, mark).await?;
     }
     read
@@ -206,19 +209,20 @@ async fn round(
 
 /// Whether the chain alone decides about a marked lane: others use the key by declaration, the mark comes
 /// from the chain's count and from nothing else, all of it was read, and what was on its way when the lane
-/// was first looked at is mined or gone.
-async fn settles_itself(core: &Arc<Core>, slot: &Slot) -> Result<bool, StoreError> {
+/// was first looked at is mined or gone. Answers with the mark as it is then.
+async fn settles_itself(core: &Arc<Core>, slot: &Slot) -> Result<Option<RestoreMark>, StoreError> {
     let lane = slot.lane();
     if core.settings.tx.outside_use != OutsideUse::Follow || !is_by_count(core, lane).await? {
-        return Ok(false);
+        return Ok(None);
     }
     let known = care::restored::restoration(core, lane).await?;
     if !known.unread.is_empty() || known.silent.is_some() {
-        return Ok(false);
+        return Ok(None);
     }
     // Others may send all the time: what came later is not waited for.
     let pooled = known.pooled.as_ref().map(|pooled| pooled.below);
-    Ok(slot.is_past_pooled(pooled, known.count.unwrap_or_default()))
+    let is_past = slot.is_past_pooled(pooled, known.count.unwrap_or_default());
+    Ok(known.mark.filter(|mark| is_past && mark.is_open()))
 }
 
 /// Whether a lane was last realigned because of the chain's count, where others use the key.
@@ -279,7 +283,7 @@ async fn read_on(
         let mut unread = core.store.unread_nonces(lane, count, limit).await?;
         unread.retain(|nonce| !unreadable.contains(nonce));
         if unread.is_empty() {
-            read_again(core, track, claim).await?;
+            read_again(core, track, slot, claim).await?;
             return Ok(!unreadable.is_empty());
         }
         let view = track.pool.view().await?;
@@ -298,9 +302,12 @@ async fn read_on(
 
 /// Reads those once more that are not in the blocks any more in which they were found, and belong to
 /// nobody: a reorganisation may have put another transaction at their nonces.
-async fn read_again(core: &Core, track: &Track, claim: Claim) -> Result<(), Unread> {
+async fn read_again(core: &Core, track: &Track, slot: &Slot, claim: Claim) -> Result<(), Unread> {
     let lane = claim.lane();
     let view = track.pool.view().await?;
+    if !slot.is_new_head(view.head().height) {
+        return Ok(());
+    }
     let recent = view.head().height.saturating_sub(RECENT_BLOCKS);
     let found = core.store.lost_txs(lane).await?;
     let found: Vec<LostTx> = found

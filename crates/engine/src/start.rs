@@ -38,8 +38,9 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
     }
     let mut view = read(core, slot.lane()).await?;
     let mut count = None;
-    if view.as_ref().is_some_and(|view| view.next_nonce.is_some()) && is_to_be_compared(core, slot)
-    {
+    let stopped = view.as_ref().is_some_and(is_stopped);
+    let has_cursor = view.as_ref().is_some_and(|view| view.next_nonce.is_some());
+    if has_cursor && !stopped && is_to_be_compared(core, slot) {
         count = Some(ask_count(core, slot.lane()).await);
         // Cursors only grow, so a count above one that is read after it is no accident of timing.
         view = read(core, slot.lane()).await?;
@@ -65,10 +66,15 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
         }
         _ => begin(core, slot).await?,
     }
-    if slot.claim().is_some() {
+    if slot.claim().is_some() && !stopped {
         slot.set_compared(true);
     }
     Ok(())
+}
+
+/// Whether a lane gives out nothing as it is: then it is compared once it does.
+fn is_stopped(view: &LaneView) -> bool {
+    view.paused.is_some() || view.elsewhere.is_some()
 }
 
 /// Nobody knows whether the chain is ahead of a lane's cursor. What Stile signs may have been sent
@@ -124,9 +130,7 @@ async fn compare(
     let (lane, cursor) = (slot.lane(), view.next_nonce.unwrap_or_default());
     let Some(claim) = slot.claim() else { return Ok(Compared::InStep) };
     let known = view.restored.is_some_and(|mark| mark.is_open());
-    // A paused lane gives out nothing, and whoever resumes it compares it.
-    let stopped = view.paused.is_some() || view.elsewhere.is_some();
-    if !view.aligned || stopped || known {
+    if !view.aligned || is_stopped(view) || known {
         return Ok(Compared::InStep);
     }
     let count = match count {

@@ -132,7 +132,7 @@ async fn close_gap(
     };
     if restored::is_marked(core, lane).await? {
         let words = "nothing was done: the database was restored. The gap is filled by itself once what used the nonces below is \
-             read and no endpoint has anything at it";
+             read and every endpoint says that its pool has nothing there; else settle it (stile signer restored)";
         return Ok((false, words.to_owned()));
     }
     let compared = reconcile::compare(core, track, &[lane]).await.and_then(|mut all| all.pop());

@@ -17,9 +17,10 @@ use stile_store::{Acquisition, Claim, Tx};
 use tracing::{debug, warn};
 
 use crate::core::Core;
-use crate::fill::FILLER_TENANT;
+use crate::fill::{self, FILLER_TENANT};
 use crate::lanes::Slot;
 use crate::metrics;
+use crate::restored;
 use crate::start;
 use crate::tx::wishes;
 
@@ -185,6 +186,25 @@ async fn gaps(slot: &Slot) -> usize {
     work.planner(&claim).map_or(0, |planner| planner.kept().count())
 }
 
+/// Whether an empty transaction may take the lowest gap: always, but on a lane of a restored database, where
+/// it could take it from what a lost history sent. What is not known is waited for.
+async fn may_fill(core: &Core, slot: &Slot, claim: Claim) -> bool {
+    let lane = slot.lane();
+    match restored::is_marked(core, lane).await {
+        Ok(false) => return true,
+        Ok(true) => {}
+        Err(_) => return false,
+    }
+    let lowest = {
+        let mut work = slot.work.lock().await;
+        work.planner(&claim).and_then(|planner| planner.kept().map(|gap| gap.nonce).min())
+    };
+    match lowest {
+        Some(gap) => fill::is_free(core, lane, gap).await.unwrap_or(false),
+        None => true,
+    }
+}
+
 /// Leaves out empty transactions for gaps that are closed already: with a fresh nonce they would
 /// only cost. `None` if only such ones wait, and it cannot be learned whether their gaps are closed.
 async fn without_idle_fillers(
@@ -205,6 +225,10 @@ async fn without_idle_fillers(
         let mut work = slot.work.lock().await;
         work.planner(&claim).map_or(0, |planner| planner.on_offer_for_stile())
     };
+    if !may_fill(core, slot, claim).await {
+        waiting.retain(|tx| tx.tenant != FILLER_TENANT);
+        return (!waiting.is_empty()).then_some(waiting);
+    }
     let others = waiting.iter().filter(|tx| tx.tenant != FILLER_TENANT).count();
     let mut needed = gaps.saturating_sub(others);
     let (wanted, idle): (Vec<Tx>, Vec<Tx>) = waiting.drain(..).partition(|tx| {

@@ -155,7 +155,7 @@ async fn hole_20_what_was_refused_is_not_sent_after_a_failover() {
         "BEGIN;
          UPDATE tx SET state = 'CREATED', sub_state = 'PENDING', error = NULL
          WHERE tx_id = '{0}';
-         UPDATE lane SET timeline = '000000FF';
+         UPDATE lane SET timeline = overlay(stile_timeline() placing '000000FF' from 1);
          COMMIT;",
         refused.id
     );

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, Params, params};
-use stile_domain::{HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce, USED_BY_OTHERS};
+use stile_domain::{
+    HeldExpiry, Hold, HoldStatus, LaneEventKind, NodeId, Nonce, REMEMBERED, USED_BY_OTHERS,
+};
 
 use super::fence::{Fenced, fence};
 use super::origin;
@@ -132,17 +134,22 @@ impl Fenced<'_> {
                                       ELSE 'the chain shows this nonce used' END
              WHERE chain_id = ?1 AND signer = ?2 AND nonce < ?3 AND owner_kind = 'hold'
                AND status <> 'CONSUMED' AND status IN ('SUSPECT', 'RELEASED')
-               -- A lost history may have sent what the chain shows there: it is read, and belongs to
-               -- whatever waits for it, until a person has settled the lane.
-               AND NOT EXISTS (SELECT 1 FROM lane l
-                               WHERE l.chain_id = ?1 AND l.signer = ?2 AND l.restored_at IS NOT NULL
-                                 AND l.restore_settled_at IS NULL)",
+               -- A lost history may have sent what the chain shows there: it is read first. What was given
+               -- back, and what only a node remembers, may belong to what waits, until a person has
+               -- settled the lane.
+               AND (NOT EXISTS (SELECT 1 FROM lane l
+                                WHERE l.chain_id = ?1 AND l.signer = ?2 AND l.restored_at IS NOT NULL
+                                  AND l.restore_settled_at IS NULL)
+                    OR (status = 'SUSPECT' AND reason IS NOT ?6
+                        AND EXISTS (SELECT 1 FROM lost_tx x
+                                    WHERE x.chain_id = ?1 AND x.signer = ?2 AND x.nonce = nonce.nonce)))",
             params![
                 rows::chain(lane),
                 lane.signer.as_slice(),
                 latest.cast_signed(),
                 self.now(),
-                USED_BY_OTHERS
+                USED_BY_OTHERS,
+                REMEMBERED
             ],
         )
     }

@@ -161,7 +161,7 @@ fn whatever_stops_a_lane_has_a_name_and_a_remedy() {
     lost.tx.as_mut().unwrap().state = TxState::Confirmed;
     finds(with(lost), "chain-reset", Some("resume"));
     finds(with(HeadFacts { nonce: 5, hold: None, tx: None }), "gap", Some("fill"));
-    // It is not filled before the restore is settled, and nobody is promised that.
+    // After a restore it is filled if nobody has it, else once a person has settled the signer.
     let open = RestoredFacts {
         open: true,
         begun: false,

@@ -5,9 +5,13 @@ WITH used AS (
     JOIN nonce n USING (chain_id, signer)
     JOIN lane l USING (chain_id, signer)
     WHERE n.status IN ('SUSPECT', 'RELEASED') AND n.owner_kind = 'hold' AND n.nonce < f.latest
-      -- A lost history may have sent what the chain shows there: it is read, and belongs to whatever
-      -- waits for it, until a person has settled the lane.
-      AND (l.restored_at IS NULL OR l.restore_settled_at IS NOT NULL)
+      -- A lost history may have sent what the chain shows there: it is read first. What was given back, and
+      -- what only a node remembers, may belong to what waits, until a person has settled the lane.
+      AND (l.restored_at IS NULL OR l.restore_settled_at IS NOT NULL
+           OR (n.status = 'SUSPECT'
+               AND n.reason IS DISTINCT FROM 'given out before the database lost its last commits'
+               AND EXISTS (SELECT FROM lost_tx x
+                           WHERE x.chain_id = n.chain_id AND x.signer = n.signer AND x.nonce = n.nonce)))
     ORDER BY n.chain_id, n.signer, n.nonce
     FOR UPDATE OF n
 )
