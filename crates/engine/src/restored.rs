@@ -88,15 +88,27 @@ fn pause_after(in_vain: u32, open: bool) -> Duration {
 struct Pace {
     due: Instant,
     in_vain: u32,
+    /// The mark that was looked at, and whether it was open.
+    of: (u64, bool),
 }
 
 impl Pace {
     /// After a read, of which something is left or nothing.
-    fn next(before: Option<Self>, left: bool, open: bool) -> Self {
+    fn next(before: Option<Self>, left: bool, of: (u64, bool)) -> Self {
+        let before = before.filter(|pace| pace.of == of);
         let in_vain =
             if left { before.map_or(0, |pace| pace.in_vain).saturating_add(1) } else { 0 };
-        Self { due: Instant::now() + pause_after(in_vain, open), in_vain }
+        Self { due: Instant::now() + pause_after(in_vain, of.1), in_vain, of }
     }
+
+    /// Whether a lane is to be read. The pause after one mark says nothing of the next.
+    fn is_due(before: Option<Self>, of: (u64, bool), now: Instant) -> bool {
+        before.is_none_or(|pace| pace.of != of || pace.due <= now)
+    }
+}
+
+fn seen(mark: &RestoreMark) -> (u64, bool) {
+    (mark.number, mark.is_open())
 }
 
 /// Why a lane could not be looked at.
@@ -150,7 +162,7 @@ async fn look(core: &Arc<Core>, paces: &mut HashMap<Lane, Pace>) {
     let held: Vec<_> = marked.into_iter().filter(|(lane, _)| core.lanes.holds(*lane)).collect();
     paces.retain(|lane, _| held.iter().any(|(held, _)| held == lane));
     let rounds = held.into_iter().map(|(lane, mark)| {
-        let due = paces.get(&lane).is_none_or(|pace| pace.due <= Instant::now());
+        let due = Pace::is_due(paces.get(&lane).copied(), seen(&mark), Instant::now());
         async move {
             let slot = core.lanes.slot(lane);
             let read = round(core, &slot, mark, due).await.unwrap_or_else(|error| {
@@ -158,13 +170,13 @@ async fn look(core: &Arc<Core>, paces: &mut HashMap<Lane, Pace>) {
                       "what was lost with the database could not be read from the chain yet; tried again");
                 Some(true)
             });
-            (lane, mark.is_open(), read)
+            (lane, seen(&mark), read)
         }
     });
     let done: Vec<_> = futures::stream::iter(rounds).buffer_unordered(AT_ONCE).collect().await;
-    for (lane, open, read) in done {
+    for (lane, of, read) in done {
         if let Some(left) = read {
-            paces.insert(lane, Pace::next(paces.get(&lane).copied(), left, open));
+            paces.insert(lane, Pace::next(paces.get(&lane).copied(), left, of));
         }
     }
 }
@@ -703,8 +715,19 @@ mod tests {
         assert_eq!(pause_after(0, false), SETTLED_PAUSE);
         assert_eq!(pause_after(1, false), POLL);
         assert_eq!(pause_after(u32::MAX, false), SETTLED_PAUSE);
-        let pace = Pace::next(None, true, true);
-        assert_eq!((pace.in_vain, Pace::next(Some(pace), true, true).in_vain), (1, 2));
-        assert_eq!(Pace::next(Some(pace), false, true).in_vain, 0);
+        let first = (1, true);
+        let pace = Pace::next(None, true, first);
+        assert_eq!((pace.in_vain, Pace::next(Some(pace), true, first).in_vain), (1, 2));
+        assert_eq!(Pace::next(Some(pace), false, first).in_vain, 0);
+    }
+
+    #[test]
+    fn hole_20_the_pause_after_one_restore_is_none_after_the_next() {
+        let settled = Pace::next(None, false, (1, false));
+        let now = Instant::now();
+        assert!(!Pace::is_due(Some(settled), (1, false), now), "nobody waits for it");
+        assert!(Pace::is_due(Some(settled), (2, true), now), "restored once more");
+        assert_eq!(Pace::next(Some(Pace { in_vain: 9, ..settled }), true, (2, true)).in_vain, 1);
+        assert!(Pace::is_due(None, (1, true), now));
     }
 }
