@@ -23,6 +23,7 @@ use crate::lanes::Slot;
 use crate::metrics;
 use crate::realign;
 use crate::settings::ChainQuery;
+use crate::tx::settings::OutsideUse;
 
 /// How long the first nonce of a lane waits for the chain's count: longer than it takes to find out
 /// which endpoints hang, and to ask the others.
@@ -133,9 +134,14 @@ async fn compare(
     if !view.aligned || is_stopped(view) || known {
         return Ok(Compared::InStep);
     }
-    let count = match count {
-        Ok(count) if count.at_most <= cursor => return Ok(Compared::InStep),
-        Ok(count) if count.at_least > cursor => count.at_least,
+    let has = match count {
+        Ok(count) if count.at_most <= cursor => match pooled(core, lane, cursor).await {
+            Some(has) => has,
+            None => return Ok(Compared::InStep),
+        },
+        Ok(count) if count.at_least > cursor => {
+            format!("the chain has {} transactions of this account", count.at_least)
+        }
         Ok(Counted { at_least, at_most }) => {
             return Ok(Compared::Unknown(format!(
                 "the endpoints say that the account has from {at_least} to {at_most} transactions, and nonces \
@@ -162,11 +168,31 @@ async fn compare(
     }
     view.aligned = false;
     let reason = format!(
-        "the chain has {count} transactions of this account, but only nonces below {cursor} were given out: an older \
-         copy of the database was put back, or somebody else signs with this key"
+        "{has}, but only nonces below {cursor} were given out: an older copy of the database was put back, or \
+         somebody else signs with this key"
     );
-    warn!(signer = %lane.signer, chain = %lane.chain, cursor, count, reason, "the chain is ahead of the database");
+    warn!(signer = %lane.signer, chain = %lane.chain, cursor, reason, "the chain is ahead of the database");
     Ok(Compared::Ahead(reason))
+}
+
+/// What pools have of an account beyond the cursor, in words, if a quorum of the endpoints says so: what an
+/// unnoticed history has sent, and no block has yet. Where others use the key by declaration it is theirs.
+async fn pooled(core: &Core, lane: Lane, cursor: Nonce) -> Option<String> {
+    if core.settings.tx.outside_use == OutsideUse::Follow {
+        return None;
+    }
+    let track = core.tracks.get(lane.chain)?;
+    let asked = tokio::time::timeout(ANSWER_WITHIN, core.ask_chain(lane, BlockTag::Pending)).await;
+    if asked.ok()?.ok()? <= cursor {
+        return None;
+    }
+    let said = track.pool.report(lane.signer, None).await;
+    let beyond = said.iter().filter_map(|said| Some(first_cursor(said.latest?, said.pending)));
+    let beyond: Vec<Nonce> = beyond.filter(|below| *below > cursor).collect();
+    let below = beyond.iter().min().filter(|_| beyond.len() >= track.pool.quorum().required())?;
+    Some(format!(
+        "the endpoints have {below} transactions of this account, with those in their pools"
+    ))
 }
 
 /// How far the account's nonces are used, by the chain and as configured; `None` if it is not to be

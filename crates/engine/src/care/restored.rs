@@ -142,8 +142,13 @@ pub(crate) async fn restoration(core: &Arc<Core>, lane: Lane) -> Result<Restorat
 /// What is in a pool beyond the cursor, by the word of the endpoint that has most. A count that cannot be
 /// right is not believed.
 async fn pooled(core: &Core, view: &LaneView) -> Option<Pooled> {
-    let (track, from) = (core.tracks.get(view.lane.chain)?, view.next_nonce?);
+    let (track, cursor) = (core.tracks.get(view.lane.chain)?, view.next_nonce?);
     let reports = track.pool.report(view.lane.signer, None).await;
+    // What was stepped over because a node remembers it may be on its way as well.
+    let mined = reports.iter().filter_map(|said| said.latest).max()?;
+    let suspected = core.store.unread_nonces(view.lane, Nonce::MAX, NAMED).await.ok()?;
+    let from =
+        suspected.into_iter().find(|nonce| *nonce >= mined).map_or(cursor, |it| it.min(cursor));
     let counts = reports.into_iter().filter_map(|said| {
         let below = first_cursor(said.latest?, said.pending);
         (below > from).then_some(Pooled { endpoint: said.endpoint, from, below })

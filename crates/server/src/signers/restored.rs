@@ -131,10 +131,13 @@ struct WaitingView {
 /// Why a transaction waits, in a few words.
 fn why(same_as: Option<&LostTx>, in_backup: bool) -> String {
     let since = match in_backup {
-        true => "it was in the backup, without a nonce",
+        true => "it was handed over before the restore was noticed",
         false => "it was handed over after the restore, perhaps for the second time",
     };
     match same_as {
+        Some(LostTx { nonce, claimed_by: Some(tx), .. }) => {
+            format!("{since}; on chain nonce {nonce} does the same, and was taken for {tx}")
+        }
         Some(lost) => {
             format!("{since}; {} on chain, nonce {}, does the same", lost.hash, lost.nonce)
         }
@@ -186,12 +189,16 @@ impl RestoredView {
         let mark: Option<RestoreMark> = restoration.mark;
         let found = &restoration.found;
         let view = |tx: Tx| {
-            let same_as = found.iter().filter(|lost| lost.claimed_by.is_none()).find(|lost| {
+            let same = |lost: &&LostTx| {
                 lost.signed.as_ref().is_some_and(|(_, payload)| payload.does_the_same(&tx.payload))
-            });
+            };
+            let same_as = found.iter().filter(|lost| lost.claimed_by.is_none()).find(same);
             WaitingView {
                 same_as: same_as.map(|lost| lost.hash.to_string()),
-                why: why(same_as, mark.is_some_and(|mark| tx.created_at < mark.at)),
+                why: why(
+                    same_as.or_else(|| found.iter().find(same)),
+                    mark.is_some_and(|mark| tx.created_at < mark.at),
+                ),
                 tx: TxView::new(transactions, tx),
             }
         };
