@@ -169,3 +169,38 @@ async fn hole_20_a_word_is_not_taken_while_a_pool_has_what_the_database_lost() {
     assert_eq!(paid(&anvil).await, [1, 2, 3]);
     node.shutdown().await;
 }
+
+/// What an unnoticed history has sent is in a pool, and in no block yet.
+///
+/// Fails if another payment gets its nonce, and the caller who asks again is paid at the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hole_20_a_copy_does_not_pay_again_what_is_in_a_pool() {
+    let bench = Bench::sqlite(QUEUE).await;
+    let anvil = chain(false).await;
+    let node = start(&bench, settings(&bench, "a"), &[anvil.url()]).await;
+    let first = send(&node, pays(1)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&first)).await;
+    let copy = HotCopy::of(&bench);
+    let lost = send(&node, pays(4)).await;
+    until(&node, lost.id, TxState::Submitted).await;
+    node.shutdown().await;
+
+    let node = start_on(copy.open(), settings(&bench, "a"), &[anvil.url()]).await;
+    let other = send(&node, pays(7)).await;
+    let again = send(&node, pays(4)).await;
+    for tx in [&other, &again] {
+        eventually("it to wait for a word", async || {
+            (get(&node, tx.id).await.standing.sub_state == Some(SubState::Restored)).then_some(())
+        })
+        .await;
+    }
+    confirmed(&node, &anvil, std::slice::from_ref(&again)).await;
+    assert_eq!(paid(&anvil).await, [1, 4], "the chain shows that it was sent");
+    eventually("the word to be taken", async || {
+        node.lanes().settle_restored(lane(0), NEVER_SENT).await.ok()
+    })
+    .await;
+    confirmed(&node, &anvil, std::slice::from_ref(&other)).await;
+    assert_eq!(paid(&anvil).await, [1, 4, 7]);
+    node.shutdown().await;
+}
