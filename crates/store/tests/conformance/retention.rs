@@ -127,7 +127,8 @@ async fn hole_20_nonces_of_a_restore_stay(bench: Bench) {
     let claim = claim_at(store, &node("a"), lane(1), 0).await;
     let before = confirmed(store, claim, 0, new_tx(lane(1)), 10).await;
     let among = confirmed(store, claim, 1, new_tx(lane(1)), 10).await;
-    let mark = "UPDATE lane SET restored_at = expires_at, restored_from = 1, restored_to = 2";
+    let mark = "UPDATE lane SET restored_number = 1, restored_at = expires_at, \
+                restored_from = 1, restored_to = 2";
     bench.raw().await.execute(mark).await;
     assert_eq!(sweep(store, EVERYTHING, NO_TIME).await, 1);
     assert!(!is_there(store, &before).await);
