@@ -22,7 +22,9 @@ WHERE l.chain_id = k.chain_id AND l.signer = k.signer
   AND l.owner_incarnation = k.incarnation AND l.fencing_token = k.token
   AND (k.first IS NULL
        OR (l.next_nonce = k.first AND l.paused IS NULL AND l.elsewhere IS NULL
-           AND l.timeline = stile_timeline(l.tableoid)))
+           -- Not by the row's own tableoid: it is 0 where the row is looked at again because another commit
+           -- was waited for.
+           AND l.timeline = stile_timeline()))
 RETURNING l.chain_id, l.signer, l.updated_at, l.next_nonce, pg_current_wal_insert_lsn() AS position, l.restored_at IS NOT NULL
     AND (l.restore_settled_at IS NULL
          OR EXISTS (SELECT FROM lost_tx f
