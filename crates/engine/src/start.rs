@@ -38,18 +38,20 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
         return go_on_or_wait(core, slot.lane(), why);
     }
     let mut view = read(core, slot.lane()).await?;
-    let mut count = None;
+    let mut asked = None;
     let stopped = view.as_ref().is_some_and(is_stopped);
     let has_cursor = view.as_ref().is_some_and(|view| view.next_nonce.is_some());
     if has_cursor && !stopped && is_to_be_compared(core, slot) {
-        count = Some(ask_count(core, slot.lane()).await);
+        let cursor = view.as_ref().and_then(|view| view.next_nonce).unwrap_or_default();
+        let count = ask_count(core, slot.lane()).await;
+        asked = Some((count, ask_pools(core, slot.lane(), cursor).await));
         // Cursors only grow, so a count above one that is read after it is no accident of timing.
         view = read(core, slot.lane()).await?;
     }
     match view {
         Some(mut view) if view.next_nonce.is_some() => {
-            let compared = match count {
-                Some(count) => compare(core, slot, &mut view, count).await?,
+            let compared = match asked {
+                Some((count, pools)) => compare(core, slot, &mut view, count, &pools).await?,
                 None => Compared::InStep,
             };
             let reason = match compared {
@@ -127,6 +129,7 @@ async fn compare(
     slot: &Arc<Slot>,
     view: &mut LaneView,
     count: Result<Counted, String>,
+    pools: &[Nonce],
 ) -> Result<Compared, NonceError> {
     let (lane, cursor) = (slot.lane(), view.next_nonce.unwrap_or_default());
     let Some(claim) = slot.claim() else { return Ok(Compared::InStep) };
@@ -135,7 +138,7 @@ async fn compare(
         return Ok(Compared::InStep);
     }
     let has = match count {
-        Ok(count) if count.at_most <= cursor => match pooled(core, lane, cursor).await {
+        Ok(count) if count.at_most <= cursor => match pooled(core, lane, cursor, pools) {
             Some(has) => has,
             None => return Ok(Compared::InStep),
         },
@@ -175,21 +178,27 @@ async fn compare(
     Ok(Compared::Ahead(reason))
 }
 
-/// What pools have of an account beyond the cursor, in words, if a quorum of the endpoints says so: what an
-/// unnoticed history has sent, and no block has yet. Where others use the key by declaration it is theirs.
-async fn pooled(core: &Core, lane: Lane, cursor: Nonce) -> Option<String> {
+/// How many transactions each endpoint has of an account, with those in its pool. Only if the first one
+/// that is asked has more than the cursor says, and not where others use the key by declaration.
+async fn ask_pools(core: &Core, lane: Lane, cursor: Nonce) -> Vec<Nonce> {
+    let Some(track) = core.tracks.get(lane.chain) else { return Vec::new() };
     if core.settings.tx.outside_use == OutsideUse::Follow {
-        return None;
+        return Vec::new();
     }
-    let track = core.tracks.get(lane.chain)?;
     let asked = tokio::time::timeout(ANSWER_WITHIN, core.ask_chain(lane, BlockTag::Pending)).await;
-    if asked.ok()?.ok()? <= cursor {
-        return None;
+    if !matches!(asked, Ok(Ok(pending)) if pending > cursor) {
+        return Vec::new();
     }
     let said = track.pool.report(lane.signer, None).await;
-    let beyond = said.iter().filter_map(|said| Some(first_cursor(said.latest?, said.pending)));
-    let beyond: Vec<Nonce> = beyond.filter(|below| *below > cursor).collect();
-    let below = beyond.iter().min().filter(|_| beyond.len() >= track.pool.quorum().required())?;
+    said.iter().filter_map(|said| Some(first_cursor(said.latest?, said.pending))).collect()
+}
+
+/// What pools have of an account beyond the cursor, in words, if a quorum of the endpoints says so: what an
+/// unnoticed history has sent, and no block has yet. They were asked before the cursor was read.
+fn pooled(core: &Core, lane: Lane, cursor: Nonce, pools: &[Nonce]) -> Option<String> {
+    let required = core.tracks.get(lane.chain)?.pool.quorum().required();
+    let beyond = || pools.iter().filter(|below| **below > cursor);
+    let below = beyond().min().filter(|_| beyond().count() >= required)?;
     Some(format!(
         "the endpoints have {below} transactions of this account, with those in their pools"
     ))
