@@ -20,7 +20,7 @@ use crate::target::{EndpointError, Target};
 /// For operators: how an endpoint is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointStatus {
-    /// Host and port.
+    /// Host and port, with a number where several endpoints have both in common.
     pub shown: String,
     /// Whether it is asked at all.
     pub usable: bool,
@@ -195,11 +195,12 @@ impl Standing {
 impl Endpoint {
     pub(crate) fn new(
         chain: ChainId,
+        target: Target,
         url: &str,
         timeout: Duration,
         heads: Announcer,
     ) -> Result<Self, EndpointError> {
-        let rpc = Rpc::new(Target::parse(url)?, timeout, Some(heads))?;
+        let rpc = Rpc::new(target, timeout, Some(heads))?;
         let (standing, taking) = (Mutex::default(), Mutex::default());
         let digest = hex::encode(&keccak256(url.trim())[..8]);
         let (lacks_block_receipts, block_gas) = (AtomicBool::new(false), AtomicU64::new(0));

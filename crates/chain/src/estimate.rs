@@ -5,11 +5,13 @@
 //! decides where they differ. Elsewhere one word is enough, unless it cannot be.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use alloy::primitives::{Address, Bytes, U256};
 use serde_json::{Value, json};
 use stile_domain::Payload;
 
+use crate::blocks::{With, latest_call, read_block};
 use crate::calls::Method;
 use crate::classify::{self, Refusal};
 use crate::endpoint::Endpoint;
@@ -108,12 +110,32 @@ impl ChainPool {
         self.view().await.is_ok()
     }
 
-    /// The most gas of a block: the middle of what the endpoints say, of an even number the higher.
-    fn block_gas(&self) -> Option<u64> {
-        let mut told: Vec<u64> = self.endpoints.iter().filter_map(|it| it.block_gas()).collect();
-        told.sort_unstable();
-        told.get(told.len() / 2).copied()
+    /// The most gas of a block, by what the endpoints say now: the middle of it, of an even number the
+    /// higher. `None` if fewer than a quorum say so within the time.
+    pub async fn block_gas_limit(&self, within: Duration) -> Option<u64> {
+        let endpoints = tokio::time::timeout(within, self.usable()).await.ok()?.ok()?;
+        let newest = latest_call(With::Hashes);
+        let ask = async |endpoint: &Arc<Endpoint>| {
+            let block = read_block(one(endpoint, &newest).await).ok().flatten()?;
+            endpoint.note_block(&block);
+            block.gas_limit
+        };
+        let asked = endpoints.iter().map(|it| tokio::time::timeout(within, ask(it)));
+        let told = futures::future::join_all(asked).await;
+        let told: Vec<u64> = told.into_iter().filter_map(|it| it.ok().flatten()).collect();
+        (told.len() >= self.quorum.required()).then(|| middle(told))?
     }
+
+    /// The most gas of a block, by what the endpoints have said so far.
+    fn block_gas(&self) -> Option<u64> {
+        middle(self.endpoints.iter().filter_map(|it| it.block_gas()).collect())
+    }
+}
+
+/// The middle of what several say, of an even number the higher.
+fn middle(mut told: Vec<u64>) -> Option<u64> {
+    told.sort_unstable();
+    told.get(told.len() / 2).copied()
 }
 
 /// What an endpoint says about a transaction's gas.

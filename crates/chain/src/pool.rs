@@ -16,6 +16,7 @@ use crate::hints::Hints;
 use crate::in_turn::{Reply, in_turn};
 use crate::look::Probes;
 use crate::rpc::{Call, CallError};
+use crate::target::Target;
 use crate::{ChainError, EndpointError, EndpointPlaces, EndpointStatus, PoolOptions};
 
 /// How long the findings of a look are good for callers who do not look themselves: for this, or
@@ -58,11 +59,12 @@ impl ChainPool {
     ) -> Result<Arc<Self>, EndpointError> {
         let quorum = Quorum::of(urls.len(), quorum).map_err(EndpointError::quorum)?;
         let hints = Hints::new();
-        let endpoint = |url: &String| {
-            let endpoint = Endpoint::new(chain, url, options.answer_timeout, hints.announcer())?;
-            Ok(Arc::new(endpoint))
+        let endpoint = |(target, url): (Target, &String)| {
+            let timeout = options.answer_timeout;
+            Endpoint::new(chain, target, url, timeout, hints.announcer()).map(Arc::new)
         };
-        let endpoints: Vec<_> = urls.iter().map(endpoint).collect::<Result<_, _>>()?;
+        let targets = Target::parse_all(urls)?.into_iter().zip(urls);
+        let endpoints: Vec<_> = targets.map(endpoint).collect::<Result<_, _>>()?;
         let probes = Probes::none(endpoints.len());
         Ok(Arc::new_cyclic(|me| Self {
             chain,

@@ -67,6 +67,25 @@ impl Target {
         Ok(target)
     }
 
+    /// The targets of a list, each under a name of its own: where several have host and port in common,
+    /// and only differ in what is not shown, all but the first are numbered in their order.
+    pub(crate) fn parse_all(urls: &[String]) -> Result<Vec<Self>, EndpointError> {
+        let mut targets: Vec<Self> = Vec::with_capacity(urls.len());
+        for url in urls {
+            let mut target = Self::parse(url)?;
+            let place = target.url.host_str().zip(target.url.port_or_known_default());
+            let alike = |other: &&Self| {
+                other.url.host_str().zip(other.url.port_or_known_default()) == place
+            };
+            let before = targets.iter().filter(alike).count();
+            if before > 0 {
+                target.shown = format!("{}#{}", target.shown, before + 1);
+            }
+            targets.push(target);
+        }
+        Ok(targets)
+    }
+
     pub(crate) fn unusable(&self, why: &'static str) -> EndpointError {
         EndpointError { shown: self.shown.clone(), why }
     }
@@ -93,7 +112,9 @@ fn secrets_of(url: &Url) -> Vec<String> {
         .chain(query)
         .chain(user)
         .chain(url.query().map(str::to_owned))
-        .filter(|part| part.len() >= SHORTEST_SECRET)
+        // The path as a whole is one, however short its parts are.
+        .chain([url.path().to_owned()])
+        .filter(|part| part.len() >= SHORTEST_SECRET || (part.len() > 1 && part.starts_with('/')))
         .collect();
     // The longest first, so that no rest of a secret stays when one contains another.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
@@ -119,6 +140,30 @@ mod tests {
         assert!(!text.contains("canary"), "{text}");
         assert!(!text.contains('\n'), "{text}");
         assert_eq!(target.clean("abcdef", 3), "abc");
+        let short = Target::parse("https://node.example/k1").unwrap();
+        assert_eq!(short.clean("nothing at /k1", 300), "nothing at …");
+    }
+
+    /// Two keys of one provider must not look like one endpoint.
+    #[test]
+    fn hole_47_endpoints_that_look_alike_have_numbers() {
+        let urls = [
+            "https://node.example/v2/canary1",
+            "https://other.example/canary2",
+            "wss://node.example/v2/canary3",
+            "https://node.example:8443/canary4",
+            "https://node.example/v2/canary5",
+        ];
+        let targets = Target::parse_all(&urls.map(str::to_owned)).unwrap();
+        let shown: Vec<_> = targets.iter().map(|target| target.shown.as_str()).collect();
+        let expected = [
+            "node.example:443",
+            "other.example:443",
+            "node.example:443#2",
+            "node.example:8443",
+            "node.example:443#3",
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]

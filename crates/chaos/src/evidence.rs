@@ -46,6 +46,8 @@ pub struct Evidence {
     pub lost_attempts: Vec<Attempt>,
     /// Hashes of blocks, and of transactions with receipts, that only liars know of.
     pub made_up: BTreeSet<String>,
+    /// What arrived where only a hostile Redis says that nodes are.
+    pub astray: Vec<String>,
     /// Lies that endpoints told, and who was named meanwhile.
     pub lies: Vec<LieTold>,
     /// Whether nothing else went wrong: then nobody who lies stays unnamed.

@@ -14,6 +14,7 @@
 //! | [`schedule`] | which fault comes when: a pure function of the seed |
 //! | [`evidence`] | what a run leaves behind |
 //! | [`check`] | what must hold of it, rule by rule, and the story of what does not |
+//! | [`hostile`] | a Redis under somebody else's control, and who waits for what it leads astray |
 //! | [`summary`] | several runs side by side |
 //! | [`run`] | the only part with processes, sockets and time |
 //!
@@ -28,6 +29,7 @@
 
 pub mod check;
 pub mod evidence;
+pub mod hostile;
 pub mod random;
 pub mod run;
 pub mod schedule;

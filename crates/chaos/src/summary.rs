@@ -147,8 +147,8 @@ mod tests {
         summary.add(2, Figures { sources: None, ..figures(&others, 1) }, 0);
         assert_eq!(summary.missing(), [] as [&str; 0]);
         summary.add(1, Figures { sources: Some(Sources::default()), ..figures(&others, 1) }, 0);
-        let missing = ["kill redis", "freeze redis", "wipe redis", "cut redis", SOURCE_CHANGES];
-        assert_eq!(summary.missing(), missing);
+        let faults = ["kill redis", "freeze redis", "wipe redis", "cut redis", "hostile redis"];
+        assert_eq!(summary.missing(), [&faults[..], &[SOURCE_CHANGES]].concat());
     }
 
     #[test]

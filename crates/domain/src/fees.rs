@@ -49,14 +49,18 @@ pub enum Fees {
 const HEADROOM: u128 = 2;
 
 /// The gas limit for an estimate: a fifth more, because the state it was made on changes until the
-/// transaction is mined. A plain transfer always needs the same.
-pub fn gas_limit_for(estimate: u64) -> u64 {
-    if estimate <= 21_000 { estimate } else { estimate.saturating_add(estimate / 5) }
+/// transaction is mined, as far as a block has room for that. A plain transfer always needs the same.
+pub fn gas_limit_for(estimate: u64, block: Option<u64>) -> u64 {
+    if estimate <= 21_000 {
+        return estimate;
+    }
+    let with_room = estimate.saturating_add(estimate / 5);
+    with_room.min(block.unwrap_or(u64::MAX)).max(estimate)
 }
 
 /// How fees are chosen.
 pub trait FeePolicy: std::fmt::Debug + Send + Sync {
-    /// What a first attempt offers. Never above `limit`, unless the caller's own words are.
+    /// What a first attempt offers. Never above `limit`, whatever the caller states.
     fn first(&self, payload: &Payload, quote: &FeeQuote, limit: u128) -> Fees;
 
     /// What the attempt after one with these fees offers: enough for chain nodes to take it in the
@@ -113,7 +117,7 @@ impl Market {
 
 impl FeePolicy for Market {
     fn first(&self, payload: &Payload, quote: &FeeQuote, limit: u128) -> Fees {
-        Fees::first(payload, quote).at_most(limit.max(payload.stated_price().unwrap_or(0)))
+        Fees::first(payload, quote).at_most(limit)
     }
 
     fn next(
@@ -184,14 +188,19 @@ impl Fees {
 
     /// Whether it offers as much in every respect.
     pub fn cover(&self, other: &Self) -> bool {
-        let tip = |fees: &Self| match *fees {
-            Self::Market { max_priority_fee_per_gas, .. } => max_priority_fee_per_gas,
-            Self::Legacy { gas_price } => gas_price,
-        };
-        self.most() >= other.most() && tip(self) >= tip(other)
+        self.most() >= other.most() && self.tip() >= other.tip()
     }
 
-    fn at_most(self, limit: u128) -> Self {
+    /// The most that whoever makes the block gets of it.
+    pub fn tip(&self) -> u128 {
+        match *self {
+            Self::Market { max_priority_fee_per_gas, .. } => max_priority_fee_per_gas,
+            Self::Legacy { gas_price } => gas_price,
+        }
+    }
+
+    /// The same, or as much of it as the limit allows.
+    pub(crate) fn at_most(self, limit: u128) -> Self {
         match self {
             Self::Market { max_fee_per_gas, max_priority_fee_per_gas } => {
                 let max_fee_per_gas = max_fee_per_gas.min(limit);
@@ -302,11 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn a_first_offer_stays_within_the_limit_unless_the_caller_says_more() {
+    fn hole_42_a_first_offer_stays_within_the_limit_whatever_the_caller_says() {
         let policy = Market::default();
         assert_eq!(policy.first(&Payload::default(), &QUOTE, 150), market(150, 7));
         let stated = Payload { max_fee_per_gas: Some(500), ..Payload::default() };
-        assert_eq!(policy.first(&stated, &QUOTE, 150), market(500, 7));
+        assert_eq!(policy.first(&stated, &QUOTE, 500), market(500, 7));
+        assert_eq!(policy.first(&stated, &QUOTE, 150), market(150, 7));
+        let legacy = Payload { gas_price: Some(500), ..Payload::default() };
+        assert_eq!(policy.first(&legacy, &QUOTE, 150), Fees::Legacy { gas_price: 150 });
     }
 
     #[test]
@@ -322,9 +334,11 @@ mod tests {
 
     #[test]
     fn estimates_get_headroom_and_transfers_need_none() {
-        assert_eq!(gas_limit_for(21_000), 21_000);
-        assert_eq!(gas_limit_for(100_000), 120_000);
-        assert_eq!(gas_limit_for(u64::MAX), u64::MAX);
+        assert_eq!(gas_limit_for(21_000, None), 21_000);
+        assert_eq!(gas_limit_for(100_000, None), 120_000);
+        assert_eq!(gas_limit_for(u64::MAX, None), u64::MAX);
+        assert_eq!(gas_limit_for(100_000, Some(110_000)), 110_000, "no block has more");
+        assert_eq!(gas_limit_for(100_000, Some(90_000)), 100_000, "it needs this much");
     }
 
     #[test]

@@ -24,6 +24,7 @@
 //! | [`payload`] | what a transaction is to do, and when two requests are the same |
 //! | [`estimate`] | how often its gas is estimated before it is refused |
 //! | [`fees`] | what it pays |
+//! | [`ceiling`] | the most that it may offer, and the most gas that it may use |
 //! | [`wei`] | amounts as text |
 //! | [`receipt`] | what the chain says once it is mined |
 //! | [`headers`] | which blocks are canonical |
@@ -31,11 +32,14 @@
 //! | [`quorum`] | what a chain's endpoints agree on |
 //! | [`key`] | what API keys are called |
 //! | [`scope`] | what an API key may do, and for which signers |
+//! | [`network`] | from which addresses an API key may be used |
+//! | [`secret`] | a text that nobody is shown |
 //! | [`token`] | the secret of an API key, and what is kept of it |
 
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod address;
+pub mod ceiling;
 pub mod drift;
 pub mod estimate;
 pub mod fees;
@@ -47,6 +51,7 @@ pub mod lane;
 pub mod lane_event;
 pub mod lease;
 pub mod memory;
+pub mod network;
 pub mod node;
 pub mod payload;
 pub mod plan;
@@ -58,6 +63,7 @@ pub mod rendezvous;
 pub mod reuse;
 pub mod rollout;
 pub mod scope;
+pub mod secret;
 pub mod token;
 pub mod tx;
 pub mod v1;
@@ -65,6 +71,7 @@ pub mod wei;
 
 pub use address::{AddressError, parse_address};
 pub use alloy_primitives::{Address, B256, Bytes, U256};
+pub use ceiling::{Capped, Ceiling, GasLimitReached, TIMES_THE_MARKET, check_gas};
 pub use drift::{Drift, HeadOwner, drift, first_cursor};
 pub use estimate::{AfterFailure, EstimatePolicy};
 pub use fees::{FeeLimitReached, FeePolicy, FeeQuote, Fees, Market, gas_limit_for};
@@ -77,6 +84,7 @@ pub use lane::{ChainId, Lane, LaneError};
 pub use lane_event::LaneEventKind;
 pub use lease::LeaseTerms;
 pub use memory::{CommitId, LaneMemory, NotCovered, OnRecord, RememberedAttempt};
+pub use network::{Networks, NetworksError};
 pub use node::{Holder, Incarnation, NodeId, NodeMode, serves};
 pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
@@ -88,6 +96,7 @@ pub use rendezvous::preferred;
 pub use reuse::{Released, ReuseFate};
 pub use rollout::{Elsewhere, LaneOwner, Percent, PercentError, Rollout};
 pub use scope::{Operation, Scope, ScopeError, SignerScope};
+pub use secret::Secret;
 pub use token::{NotAToken, Token, TokenHash};
 pub use tx::{
     AttemptKind, EventKind, IllegalStep, Obstacle, Outcome, Rival, Standing, Step, SubState,

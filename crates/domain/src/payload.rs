@@ -74,8 +74,14 @@ impl Payload {
         if self.to.is_none() && self.data.is_empty() {
             return error("to", "must be given, unless data holds a contract to deploy");
         }
-        if self.gas_limit.is_some_and(|gas| !(21_000..=i64::MAX as u64).contains(&gas)) {
+        if self.gas_limit.is_some_and(|gas| gas < 21_000) {
             return error("gasLimit", "must be at least 21000, which every transaction needs");
+        }
+        if self.gas_limit.is_some_and(|gas| gas > i64::MAX as u64) {
+            return error(
+                "gasLimit",
+                "must not be above 9223372036854775807, and no block has as much",
+            );
         }
         let new_kind = self.max_fee_per_gas.is_some() || self.max_priority_fee_per_gas.is_some();
         if self.gas_price.is_some() && new_kind {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stile_chain::{BlockTag, ChainError, NonceSource, TxSigner};
-use stile_domain::{Address, Counted, Holder, Lane, Nonce};
+use stile_chain::{BlockTag, ChainError, NonceSource};
+use stile_domain::{Counted, Holder, Lane, Nonce};
 use stile_store::{Acquisition, Claim, HeldLane, Owner, Store, StoreError, Takeover};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use crate::metrics;
 use crate::orphans::Orphans;
 use crate::rollout::RolloutView;
 use crate::settings::{ChainQuery, Mode, Settings};
+use crate::signers::Signers;
 use crate::signing::Signing;
 use crate::start;
 use crate::tx;
@@ -38,10 +39,10 @@ pub(crate) struct Core {
     pub(crate) orphans: Orphans,
     /// Work that must be finished before the process may end, whoever has stopped waiting for it.
     pub(crate) tasks: TaskTracker,
-    /// Which signers give no signatures.
+    /// On which lanes no signatures are had.
     pub(crate) signing: Signing,
-    /// Who signs for which account.
-    pub(crate) signers: HashMap<Address, Arc<dyn TxSigner>>,
+    /// Who signs on which lane.
+    pub(crate) signers: Signers,
     /// The chains that transactions go to, and what is open on them.
     pub(crate) tracks: tx::Tracks,
     /// Where changes of transactions are written down.

@@ -122,7 +122,7 @@ fn fate(gap: Nonce, state: TxState, nonce: Option<Nonce>) -> Fate {
 /// Looks for gaps on a lane, and has those filled that nobody took.
 pub(crate) async fn look(core: &Arc<Core>, slot: &Arc<Slot>, gaps: &mut Gaps) {
     let lane = slot.lane();
-    if !core.signers.contains_key(&lane.signer)
+    if !core.signers.signs(lane)
         || core.tracks.get(lane.chain).is_none()
         || core.rollout.elsewhere(lane).is_some()
     {

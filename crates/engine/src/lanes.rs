@@ -73,6 +73,8 @@ pub(crate) struct Slot {
     compared: AtomicBool,
     /// Why it could not be, when that was last tried, and whether the lane goes on all the same.
     uncompared: Mutex<Option<Uncompared>>,
+    /// The chain is ahead of the cursor, and nothing else says that commits are missing.
+    behind: Mutex<Option<Behind>>,
     /// Signatures for the lane's next nonces are being waited for, and have been in vain before:
     /// nobody else takes nonces until they are there.
     pub(crate) reserved: watch::Sender<bool>,
@@ -84,6 +86,15 @@ struct Uncompared {
     asked: Instant,
     why: String,
     goes_on: bool,
+}
+
+/// A cursor that the chain is ahead of.
+#[derive(Debug, Clone)]
+pub(crate) struct Behind {
+    /// Why the lane is to be realigned.
+    pub(crate) reason: String,
+    /// Once what the chain has is read, the lane goes on without a person's word.
+    pub(crate) settles_itself: bool,
 }
 
 /// A lease as far as this node knows.
@@ -306,6 +317,17 @@ impl Slot {
         past
     }
 
+    /// Takes note that the lane is to be realigned, or that it was. Forgotten with the claim: then it is
+    /// realigned like any other lane that may have lost commits.
+    pub(crate) fn set_behind(&self, behind: Option<Behind>) {
+        *locked(&self.behind) = behind;
+    }
+
+    /// Why the lane is to be realigned, if the chain's count alone says so.
+    pub(crate) fn behind(&self) -> Option<Behind> {
+        locked(&self.behind).clone()
+    }
+
     /// Whether the cursor has been held against the chain before anything was planned from it.
     pub(crate) fn is_compared(&self) -> bool {
         self.compared.load(Ordering::SeqCst)
@@ -423,6 +445,7 @@ impl Slot {
         let superseded = lease.as_ref().is_some_and(|known| known.claim == claim);
         if superseded {
             *lease = None;
+            self.set_behind(None);
         }
         superseded
     }
@@ -456,6 +479,7 @@ impl Lanes {
                 read_at: AtomicU64::default(),
                 compared: AtomicBool::default(),
                 uncompared: Mutex::default(),
+                behind: Mutex::default(),
                 reserved: watch::Sender::new(false),
             })
         });

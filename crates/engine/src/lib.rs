@@ -31,7 +31,8 @@
 //! | `allocate` | plan, commit, answer |
 //! | `park` | calls that wait for the chain |
 //! | [`cluster`] | working together with the other nodes |
-//! | `signing` | which signers give no signatures |
+//! | [`signers`] | who signs on which lane |
+//! | `signing` | on which lanes no signatures are had |
 //! | `start` | a new lane's first cursor |
 //! | `mark` | callers' marks |
 //! | `lanes` | what a node remembers of its lanes |
@@ -81,6 +82,7 @@ mod restored;
 mod retention;
 mod rollout;
 pub mod settings;
+pub mod signers;
 mod signing;
 mod start;
 mod sweeper;
@@ -93,13 +95,14 @@ pub use care::{
 };
 pub use cluster::in_registry::NodeRegistry;
 pub use cluster::membership::Membership;
-pub use cluster::router::{Place, Route, Router};
+pub use cluster::router::{Route, Router};
 pub use cluster::shares::CallLimits;
 pub use component::NonceComponent;
 pub use error::NonceError;
 pub use node::Node;
 pub use reconcile::Mismatch;
 pub use settings::{ChainQuery, Mode, QueueSettings, RejectPolicy, Retention, Settings};
+pub use signers::{SecondSource, Signers};
 pub use tx::component::{Accepted, Confirmations, Transactions, TxRequest};
 pub use tx::confirmations::BlockRef;
 pub use tx::error::TxError;

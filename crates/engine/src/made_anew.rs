@@ -25,8 +25,9 @@ use tracing::{info, warn};
 use crate::core::Core;
 use crate::reconcile::Comparison;
 use crate::tx::memorise;
+use crate::tx::sign::{self, Signable};
 use crate::tx::track::Track;
-use crate::tx::{bind, replace, sign};
+use crate::tx::{bind, replace};
 
 /// What becomes of a finished transaction that the chain has lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,15 +135,18 @@ pub(crate) async fn empty(
 async fn sign_empty(core: &Core, track: &Track, open: &OpenTx) -> Option<NewAttempt> {
     let lane: Lane = open.tx.lane;
     let before = UnsignedTx::of(&open.attempts.last()?.raw)?;
-    let limit = core.settings.tx.fee_limit(lane.chain);
-    let quote = track.quote(bind::fresh_quote());
-    let fees = core.settings.tx.fees.next(&before.fees, quote.as_ref(), limit);
-    let nothing = before.nothing(lane.signer, fees.unwrap_or(before.fees));
-    let gas_limit = replace::gas_for_nothing(track, lane).await.unwrap_or(nothing.gas_limit);
-    let signer = core.signers.get(&lane.signer)?;
-    let tx = UnsignedTx { gas_limit, ..nothing };
+    let quote = match track.quote(bind::fresh_quote()) {
+        Some(quote) => Some(quote),
+        None => track.pool.fee_quote().await.ok(),
+    };
+    let ceiling = core.ceiling(lane.chain, quote.as_ref());
+    let fees = core.settings.tx.fees.next(&before.fees, quote.as_ref(), ceiling.limit());
+    let fees = ceiling.cut(fees.unwrap_or(before.fees));
+    let nothing = Signable::new(before.nothing(lane.signer, fees.fees()), fees);
+    let tx = nothing.with_gas(replace::gas_for_nothing(track, lane).await);
+    let signer = core.signers.get(lane)?;
     let signed = sign::sign_one(signer, &tx, AttemptKind::Cancel).await;
-    core.signing.note(lane.signer, signed.as_ref().err());
+    core.signing.note(lane, signed.as_ref().err());
     signed.inspect_err(|error| warn!(%error, signer = %lane.signer, "not signed")).ok()
 }
 

@@ -195,7 +195,7 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (
         TX_BUMP,
         Kind::Counter,
-        "New attempts in place of old ones, by cause: underpriced, not-mined, speed-up, cancel, give-up, recovered",
+        "New attempts in place of old ones, by cause: underpriced, not-mined, speed-up, cancel, give-up, too-dear, recovered",
     ),
     (FEE_LIMIT, Kind::Counter, "Attempts not made because they would offer more than is allowed"),
     (
@@ -416,7 +416,11 @@ const COUNTED_BY: &[(&str, &str, &[&str])] = &[
             "wishes",
         ],
     ),
-    (TX_BUMP, "cause", &["underpriced", "not-mined", "speed-up", "cancel", "give-up", "recovered"]),
+    (
+        TX_BUMP,
+        "cause",
+        &["underpriced", "not-mined", "speed-up", "cancel", "give-up", "too-dear", "recovered"],
+    ),
     (TX_SUPERSEDED, "by", &["cancel", "give-up", "outsider"]),
     (MISMATCH, "kind", &["outside_use", "chain_reset", "gap", "suspect_hold", "silent_hold"]),
     (CHAIN_READS, "result", &["ok", "error"]),
@@ -744,9 +748,16 @@ pub fn reference_markdown() -> String {
          `stile_signer_runway_transactions`, of the lanes that the node holds.\n\
          Besides these, `stile_http_requests_total` (by method, route and status) and\n\
          `stile_http_request_seconds` (by route) count every request,\n\
-         `stile_forward_total` (by result: answered, moved, failed, refused, absent, silent)\n\
+         `stile_forward_total` (by result: answered, moved, failed, refused, absent, silent, unsafe)\n\
          counts calls passed on to other nodes, and\n\
-         `stile_api_key_reads_total` (by result) counts how often the API keys were read from the database.\n\n\
+         `stile_api_key_reads_total` (by result) counts how often the API keys were read from the database.\n\
+         `stile_api_key_refused_total` (by reason: missing, wrong, too-many) counts calls refused for want\n\
+         of a good key. `stile_http_connections` and `stile_http_streams` are the connections, and the\n\
+         event streams and WebSockets, that callers have open; `stile_http_connections_refused_total` (by\n\
+         limit: all, address) counts connections there was no room for, and `stile_http_timeouts_total`\n\
+         (by limit: headers, body, idle, write, tls) what was not waited for any longer.\n\
+         `stile_stream_reads_total` (by reader: all, one) counts how often the stream of events was read,\n\
+         for all its listeners or for one that was behind.\n\n\
          | metric | kind | what it tells |\n|---|---|---|\n",
     );
     let row = |name: &str, kind: String, text: &str| {

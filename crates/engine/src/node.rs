@@ -86,7 +86,7 @@ impl Node {
             url: settings.url.clone(),
         };
         info!(node = %holder.node, incarnation = %holder.incarnation.0, "node starts");
-        settings.signs_for.extend(managed.signers.keys());
+        settings.signs_for.extend(managed.signers.lanes());
         let lanes_of_ours = RolloutView::new(store.rollout().await?);
         let (recorder, inbox) = tx::Recorder::new();
         let window = settings.tx.reorg_window as usize;

@@ -100,7 +100,7 @@ impl Core {
         if let Some(latest) = latest {
             self.settle(slot, claim, latest, survey).await;
         }
-        let can_sign = self.settings.signs_for.contains(&lane.signer);
+        let can_sign = self.settings.signs_for.contains(&lane);
         let (mut anybody, mut stile) = (Vec::new(), Vec::new());
         let sure = survey.released.iter().filter(|it| !is_in_doubt(it.nonce, counted));
         for released in sure {

@@ -16,27 +16,44 @@ use tracing::{error, warn};
 
 use crate::core::Core;
 use crate::error::NonceError;
-use crate::lanes::Slot;
+use crate::lanes::{Behind, Slot};
 use crate::metrics;
 use crate::start;
 use crate::tx;
-use crate::tx::settings::OutsideUse;
 
-/// In an entry of a lane's history: others use the key by declaration, and nothing but the chain's count
-/// says that commits may be missing.
-pub(crate) const FOLLOWS: &str = "follows";
+/// In an entry of a lane's history: nothing but the chain's count says that commits may be missing, and
+/// others use the key by declaration, or a person has ended a pause while nothing waited.
+pub(crate) const SETTLES_ITSELF: &str = "settlesItself";
 
 /// Lost transactions that an entry in a lane's history names.
 const LOST_NAMED: usize = 100;
+
+/// The chain is ahead of a lane's cursor: the store gives out nothing of it before it is realigned. The
+/// reason is kept for that, in this process alone.
+pub(crate) async fn fall_behind(
+    core: &Core,
+    slot: &Slot,
+    claim: &Claim,
+    behind: Behind,
+) -> Result<Result<(), Refusal>, StoreError> {
+    // First: as soon as it is written, a call beside this one may realign the lane.
+    slot.set_behind(Some(behind));
+    let written = core.store.set_unaligned(claim, core.lease()).await;
+    if !matches!(written, Ok(Ok(()))) {
+        slot.set_behind(None);
+    }
+    written
+}
 
 pub(crate) async fn realign(
     core: &Arc<Core>,
     slot: &Arc<Slot>,
     view: &LaneView,
-    reason: Option<&str>,
 ) -> Result<(), NonceError> {
     let lane = slot.lane();
     if view.aligned {
+        // By another node, maybe. The next time there may be another reason.
+        slot.set_behind(None);
         return Ok(());
     }
     let Some(claim) = slot.claim() else { return Ok(()) };
@@ -52,15 +69,15 @@ pub(crate) async fn realign(
     };
     let named: Vec<String> = lost.iter().take(LOST_NAMED).map(TxId::to_string).collect();
     let mut more = json!({ "lostTransactions": lost.len(), "lost": named });
-    if let Some(reason) = reason {
-        more["reason"] = reason.into();
-        // Only the chain says so: see `restored::settles_itself`.
-        more[FOLLOWS] = (core.settings.tx.outside_use == OutsideUse::Follow).into();
+    if let Some(behind) = slot.behind() {
+        more["reason"] = behind.reason.into();
+        more[SETTLES_ITSELF] = behind.settles_itself.into();
     }
     let answer =
         core.store.realign(&core.holder.node, &claim, &remembered, &more, core.lease()).await;
     match answer.inspect_err(|_| metrics::store_failed("realign")) {
         Ok(Ok(Some(realigned))) => {
+            slot.set_behind(None);
             metrics::realigned();
             warn!(signer = %lane.signer, chain = %lane.chain, node = %core.holder.node, op = "realign",
                   from = realigned.from, cursor = realigned.to, chain_nonce = used, token = realigned.token.get(),

@@ -6,9 +6,9 @@
 //! what it was sent for: the mined one becomes its attempt, and it ends the normal way. The rest
 //! waits for a person's word.
 //!
-//! With one exception: where others use the key by declaration, and nothing but the chain's count says
-//! that something is missing, the rest goes on once everything is read and nothing of the account is on
-//! its way any more.
+//! With one exception: nothing but the chain's count says that something is missing, and others use the
+//! key by declaration, or a person has ended a pause while nothing waited. Then the rest goes on once
+//! everything is read and nothing of the account is on its way any more.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,7 +32,6 @@ use crate::core::Core;
 use crate::lanes::Slot;
 use crate::metrics;
 use crate::realign;
-use crate::tx::settings::OutsideUse;
 use crate::tx::track::Track;
 use crate::tx::{self, outside};
 
@@ -219,16 +218,17 @@ async fn round(
     read
 }
 
-/// Whether the chain alone decides about a marked lane: others use the key by declaration, the mark comes
-/// from the chain's count and from nothing else, all of it was read, and what was on its way when the lane
-/// was first looked at is mined or gone. Answers with the mark as it is then.
+/// Whether the chain alone decides about a marked lane: the mark comes from the chain's count and from
+/// nothing else, where that may settle it; all of it was read, and what was on its way when the lane was
+/// first looked at is mined or gone. Answers with the mark as it is then.
 async fn settles_itself(core: &Arc<Core>, slot: &Slot) -> Result<Option<RestoreMark>, StoreError> {
     let lane = slot.lane();
-    if core.settings.tx.outside_use != OutsideUse::Follow || !is_by_count(core, lane).await? {
+    if !is_by_count(core, lane).await? {
         return Ok(None);
     }
     let known = care::restored::restoration(core, lane).await?;
-    if !known.unread.is_empty() || known.silent.is_some() {
+    // An endpoint that does not say what is in its pool is no proof that nothing is.
+    if !known.unread.is_empty() || known.silent.is_some() || !known.pools_answer {
         return Ok(None);
     }
     // Others may send all the time: what came later is not waited for.
@@ -237,13 +237,13 @@ async fn settles_itself(core: &Arc<Core>, slot: &Slot) -> Result<Option<RestoreM
     Ok(known.mark.filter(|mark| is_past && mark.is_open()))
 }
 
-/// Whether a lane was last realigned because of the chain's count, where others use the key.
+/// Whether a lane was last realigned because of the chain's count, where that may settle it.
 async fn is_by_count(core: &Core, lane: Lane) -> Result<bool, StoreError> {
     let mut before = None;
     loop {
         let entries = core.store.lane_history(lane, before, ENTRIES).await?;
         if let Some(entry) = entries.iter().find(|it| it.kind == LaneEventKind::Realigned) {
-            return Ok(entry.data[realign::FOLLOWS] == true);
+            return Ok(entry.data[realign::SETTLES_ITSELF] == true);
         }
         match entries.last() {
             Some(last) if entries.len() == ENTRIES as usize => before = Some(last.position),
@@ -258,7 +258,7 @@ async fn settle(core: &Arc<Core>, slot: &Arc<Slot>, mark: RestoreMark) -> Result
     let data = json!({
         "verdict": "never-sent",
         "by": "the chain",
-        "reason": "others use this key (lane.outside_use), and every nonce that was stepped over has been read",
+        "reason": "every nonce that was stepped over has been read, and what waits is not among them",
     });
     let settled = core.store.settle_restore(&core.holder.node, lane, &mark, &data).await?;
     // The database was restored once more meanwhile: what that lost is read first.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use stile_chain::BlockTag;
-use stile_domain::{Address, Failover, HeldExpiry, LeaseTerms, NodeId};
+use stile_domain::{Failover, HeldExpiry, Lane, LeaseTerms, NodeId};
 
 use crate::tx::settings::TxSettings;
 
@@ -27,8 +27,8 @@ pub struct Settings {
     pub chain_query: ChainQuery,
     /// How often lanes with unsettled holds are compared with the chain.
     pub state_timeout: Duration,
-    /// The signers whose keys Stile has.
-    pub signs_for: HashSet<Address>,
+    /// The lanes whose keys Stile has.
+    pub signs_for: HashSet<Lane>,
     /// How long a caller waits for the store at most. What it asked for is carried through all the
     /// same; asking again under the same key tells.
     pub patience: Duration,

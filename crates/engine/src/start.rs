@@ -19,7 +19,7 @@ use tracing::{info, warn};
 
 use crate::core::Core;
 use crate::error::NonceError;
-use crate::lanes::Slot;
+use crate::lanes::{Behind, Slot};
 use crate::metrics;
 use crate::realign;
 use crate::settings::ChainQuery;
@@ -54,18 +54,14 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
                 Some((count, pools)) => compare(core, slot, &mut view, count, &pools).await?,
                 None => Compared::InStep,
             };
-            let reason = match compared {
-                Compared::InStep => None,
-                Compared::Ahead(reason) => Some(reason),
-                Compared::Unknown(why) => {
-                    if slot.note_uncompared(why.clone(), !signs(core, slot.lane())) {
-                        warn!(signer = %slot.lane().signer, chain = %slot.lane().chain, why,
-                              "it is not known whether the chain is ahead of this lane's cursor: asked again");
-                    }
-                    return go_on_or_wait(core, slot.lane(), why);
+            if let Compared::Unknown(why) = compared {
+                if slot.note_uncompared(why.clone(), !signs(core, slot.lane())) {
+                    warn!(signer = %slot.lane().signer, chain = %slot.lane().chain, why,
+                          "it is not known whether the chain is ahead of this lane's cursor: asked again");
                 }
-            };
-            realign::realign(core, slot, &view, reason.as_deref()).await?;
+                return go_on_or_wait(core, slot.lane(), why);
+            }
+            realign::realign(core, slot, &view).await?;
         }
         _ => begin(core, slot).await?,
     }
@@ -89,7 +85,7 @@ fn go_on_or_wait(core: &Core, lane: Lane, why: String) -> Result<(), NonceError>
 
 /// Whether this process has the lane's key.
 fn signs(core: &Core, lane: Lane) -> bool {
-    core.signers.contains_key(&lane.signer)
+    core.signers.signs(lane)
 }
 
 async fn read(core: &Core, lane: Lane) -> Result<Option<LaneView>, StoreError> {
@@ -116,8 +112,8 @@ async fn ask_count(core: &Core, lane: Lane) -> Result<Counted, String> {
 /// How a cursor stands to the chain.
 enum Compared {
     InStep,
-    /// The chain is ahead, and why that is so.
-    Ahead(String),
+    /// The chain is ahead: the lane is to be realigned.
+    Ahead,
     /// Nobody knows, and why not.
     Unknown(String),
 }
@@ -153,7 +149,13 @@ async fn compare(
         }
         Err(why) => return Ok(Compared::Unknown(why)),
     };
-    match core.store.set_unaligned(&claim, core.lease()).await {
+    let reason = format!(
+        "{has}, but only nonces below {cursor} were given out: an older copy of the database was put back, or \
+         somebody else signs with this key"
+    );
+    let settles_itself = core.settings.tx.outside_use == OutsideUse::Follow;
+    let behind = Behind { reason: reason.clone(), settles_itself };
+    match realign::fall_behind(core, slot, &claim, behind).await {
         Ok(Ok(())) => {}
         Ok(Err(Refusal::Fenced(owner))) if core.is_ours(&owner) => {
             let why = "the lane was paused or resumed meanwhile".to_owned();
@@ -170,12 +172,8 @@ async fn compare(
         }
     }
     view.aligned = false;
-    let reason = format!(
-        "{has}, but only nonces below {cursor} were given out: an older copy of the database was put back, or \
-         somebody else signs with this key"
-    );
     warn!(signer = %lane.signer, chain = %lane.chain, cursor, reason, "the chain is ahead of the database");
-    Ok(Compared::Ahead(reason))
+    Ok(Compared::Ahead)
 }
 
 /// How many transactions each endpoint has of an account, with those in its pool. Only if the first one

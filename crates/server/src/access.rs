@@ -1,14 +1,16 @@
 //! Who is asking, what that lets them do, and what each call needs.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::FromRequestParts;
-use axum::http::{Method, request};
-use stile_domain::{Address, KeyId, Operation, Scope, SignerScope, TokenHash};
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::{Extensions, Method, request};
+use stile_domain::{Address, KeyId, Networks, Operation, Scope, SignerScope, TokenHash};
 
 use crate::code::Code;
+use crate::key_use::KeyUse;
 use crate::problem::Problem;
 
 /// What lets its owner in: a key, as it is kept in memory.
@@ -17,6 +19,10 @@ pub(crate) struct Pass {
     pub(crate) id: KeyId,
     pub(crate) hash: TokenHash,
     pub(crate) scope: Scope,
+    /// Where it may be used from; `None` for anywhere.
+    pub(crate) networks: Option<Networks>,
+    /// When it was used.
+    pub(crate) used: Arc<KeyUse>,
     /// When it ends; `None` for never.
     pub(crate) until: Option<Instant>,
 }
@@ -38,6 +44,21 @@ pub(crate) enum Access {
 }
 
 impl Access {
+    /// On whose behalf a request is made that was let through.
+    pub(crate) fn of(parts: &request::Parts) -> Result<Self, Problem> {
+        // Absent only if a handler of an open path asks for it, which is a mistake in this crate.
+        let absent = || Problem::new(Code::Internal, "nobody checked who is asking");
+        parts.extensions.get::<Self>().cloned().ok_or_else(absent)
+    }
+
+    /// The key, if there is one.
+    pub(crate) fn key(&self) -> Option<KeyId> {
+        match self {
+            Self::Open => None,
+            Self::Key(pass) => Some(pass.id),
+        }
+    }
+
     /// Whether this signer's transactions and nonces exist, as far as the caller may know.
     pub(crate) fn sees(&self, signer: Address) -> bool {
         match self {
@@ -51,6 +72,28 @@ impl Access {
         match self {
             Self::Open => true,
             Self::Key(pass) => *pass.scope.signers() == SignerScope::All,
+        }
+    }
+
+    /// Whether it may be used from the address that the call comes from. What has no address, so
+    /// nobody knows where it comes from, is let in by no key that is bound to some.
+    pub(crate) fn is_from(&self, peer: Option<IpAddr>) -> bool {
+        let Self::Key(pass) = self else { return true };
+        let Some(networks) = &pass.networks else { return true };
+        if peer.is_some_and(|peer| networks.cover(peer)) {
+            return true;
+        }
+        if pass.used.may_warn() {
+            let from = peer.map(tracing::field::display);
+            tracing::warn!(key = %pass.id, from, "an API key was used from where it may not be");
+        }
+        false
+    }
+
+    /// The key is used, and that is told to whoever lists keys.
+    pub(crate) fn note_use(&self) {
+        if let Self::Key(pass) = self {
+            pass.used.note();
         }
     }
 
@@ -84,10 +127,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Access {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut request::Parts, _: &S) -> Result<Self, Problem> {
-        // Absent only if a handler of an open path asks for it, which is a mistake in this crate.
-        let absent = || Problem::new(Code::Internal, "nobody checked who is asking");
-        parts.extensions.get::<Self>().cloned().ok_or_else(absent)
+        Self::of(parts)
     }
+}
+
+/// The address at the other end of the connection.
+pub(crate) fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    let ConnectInfo(peer) = extensions.get::<ConnectInfo<SocketAddr>>()?;
+    Some(peer.ip())
 }
 
 /// What a call needs.
@@ -155,6 +202,7 @@ mod tests {
             ("GET", "/api/v1/keys", Some((Admin, false))),
             ("POST", "/api/v1/keys", Some((Admin, false))),
             ("DELETE", "/api/v1/keys/{keyId}", Some((Admin, false))),
+            ("POST", "/api/v1/keys/{keyId}/rotate", Some((Admin, false))),
             ("POST", "/api/v1/dispatch", Some((Send, false))),
             ("POST", "/api/v1/jobs/{id}/complete", Some((Send, false))),
             ("GET", "/api/v1/nodes", Some((Read, false))),

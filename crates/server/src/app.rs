@@ -1,6 +1,8 @@
 //! The routes, and what every handler is given.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use axum::extract::DefaultBodyLimit;
 use axum::response::IntoResponse;
@@ -14,11 +16,16 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::browsers::Hosts;
 use crate::code::Code;
 use crate::directory::Directory;
+use crate::events::Hub;
 use crate::guard::Guard;
 use crate::peers::{ClusterOptions, Forwarder};
 use crate::problem::Problem;
+use crate::rates::Rates;
+use crate::serve::ServeOptions;
+use crate::streams::Streams;
 use crate::{
     bearer, docs, events, health, keys, measure, nonces, page, registry, route, schema, signers, tx,
 };
@@ -28,7 +35,7 @@ const BODY_LIMIT_BYTES: usize = 64 * 1024;
 /// Call data of the largest size that chain nodes take, written as text, and then some.
 const TX_LIMIT_BYTES: usize = 512 * 1024;
 /// A thousand transactions of the usual size.
-const BATCH_LIMIT_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const BATCH_LIMIT_BYTES: usize = 16 * 1024 * 1024;
 
 /// What is served.
 #[derive(Debug)]
@@ -56,6 +63,16 @@ pub(crate) struct Served {
     pub(crate) forwarder: Forwarder,
     /// Knows who may call.
     pub(crate) guard: Guard,
+    /// The names of this server.
+    pub(crate) hosts: Hosts,
+    /// How often may be called.
+    pub(crate) rates: Rates,
+    /// The answers that have no end.
+    pub(crate) streams: Arc<Streams>,
+    /// Reads the stream of events for all its listeners.
+    pub(crate) hub: Hub,
+    /// Whether it was told not to be ready when it was last asked.
+    pub(crate) unready: AtomicBool,
     /// The server stops: answers that have no end must end now.
     pub(crate) stopping: CancellationToken,
 }
@@ -67,7 +84,8 @@ pub(crate) type Shared = Arc<Served>;
     info(
         title = "Stile",
         description = "Takes transactions for EVM chains and sees that each lands exactly once; hands out bare nonces \
-                       to those who sign and send by themselves; and knows the nodes of a fleet and finds one for each job.",
+                       to those who sign and send by themselves; and knows the nodes of a fleet and finds one for each job. \
+                       Every POST, PUT, PATCH and DELETE needs Content-Type: application/json, even without a body.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     // What is only referred to by name, or by parameters, is not found by itself.
@@ -76,6 +94,7 @@ pub(crate) type Shared = Arc<Served>;
         signers::history::SignerEventView, nonces::AllocateBody, signers::care::RepairBody,
         signers::care::ResumeBody, signers::care::ReconcileBody, tx::replace::CancelBody,
         tx::replace::SpeedUpBody, registry::body::NodeBody, registry::body::HeartbeatBody,
+        keys::rotate::RotateBody,
     ))
 )]
 struct Document;
@@ -125,6 +144,7 @@ fn api() -> OpenApiRouter<Shared> {
         .routes(routes!(registry::config::show, registry::config::write))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
+        .routes(routes!(keys::rotate::rotate))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))
@@ -142,15 +162,39 @@ fn parts() -> (Router<Shared>, utoipa::openapi::OpenApi) {
     (routes, document)
 }
 
+/// All routes, and what their handlers are given.
+pub(crate) struct Routed {
+    pub(crate) routes: Router,
+    pub(crate) served: Shared,
+}
+
 /// All routes, for a server that may stop.
-pub(crate) fn routes(app: App, guard: Guard, stopping: CancellationToken) -> Router {
+pub(crate) fn routes(
+    app: App,
+    guard: Guard,
+    stopping: CancellationToken,
+    address: SocketAddr,
+    options: &ServeOptions,
+) -> Routed {
     measure::describe();
     let App { node, directory, prometheus, registry, cluster } = app;
-    let forwarder = Forwarder::new(cluster, node.id());
-    let served =
-        Arc::new(Served { node, directory, prometheus, registry, forwarder, guard, stopping });
+    let forwarder = Forwarder::new(cluster, node.router().own());
+    let served = Arc::new(Served {
+        node,
+        directory,
+        prometheus,
+        registry,
+        forwarder,
+        guard,
+        hosts: Hosts::new(address, options.advertised.as_deref(), &options.hosts),
+        rates: Rates::new(&options.limits),
+        streams: Streams::new(options.limits.streams_per_key),
+        hub: Hub::default(),
+        unready: AtomicBool::new(false),
+        stopping,
+    });
     let (routes, document) = parts();
-    routes
+    let routes = routes
         .route("/openapi.json", axum::routing::get(|| async move { Json(document) }))
         .merge(docs::routes())
         .merge(page::routes())
@@ -164,5 +208,8 @@ pub(crate) fn routes(app: App, guard: Guard, stopping: CancellationToken) -> Rou
             Problem::new(Code::Internal, "see the log").into_response()
         }))
         .layer(middleware::from_fn(measure::measure))
-        .with_state(served)
+        .with_state(Arc::clone(&served))
+        // Made once: a router as it is would be built anew for every connection, a megabyte each.
+        .with_state(());
+    Routed { routes, served }
 }

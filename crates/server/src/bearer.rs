@@ -1,5 +1,7 @@
 //! The layer in front of all calls: who is asking, and may they?
 
+use std::net::IpAddr;
+
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, header};
 use axum::middleware::Next;
@@ -7,30 +9,71 @@ use axum::response::{IntoResponse, Response};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, OpenApi, RefOr};
 
-use crate::access::needed;
+use crate::access::{needed, peer};
 use crate::app::Shared;
+use crate::browsers;
 use crate::code::Code;
-use crate::peers;
+use crate::guard::Refused;
+use crate::measure::WrongKey;
+use crate::peers::{Came, Hop, unknown_neighbour};
 use crate::problem::{self, Problem};
+use crate::rates::Rates;
 
 /// The name of the security scheme in the OpenAPI document.
 const SCHEME: &str = "bearer";
 
-/// Lets a request through, with who is asking, or answers 401 or 403.
-pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+/// Lets a request through, with who is asking, or answers 401 or 403. What pages of other sites ask
+/// for is refused before, and what is asked too often after.
+pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let path = route.map_or_else(|| request.uri().path(), MatchedPath::as_str);
-    let Some(need) = needed(request.method(), path) else { return next.run(request).await };
+    let need = needed(request.method(), path);
+    if let Err(problem) = browsers::check(&app.hosts, &request, need.as_ref()) {
+        return problem.into_response();
+    }
+    let Some(need) = need else { return next.run(request).await };
     let known = route.is_some();
-    let Some(access) = app.guard.admit(request.headers()).await else {
-        let detail = "this server asks for an API key, and none that is good was given";
-        return Problem::new(Code::Unauthorized, detail).into_response();
-    };
-    let hop = match peers::check(request.headers(), app.forwarder.secret(), app.guard.is_open()) {
-        Ok(hop) => hop,
+    let from = peer(request.extensions());
+    let now = app.node.router().time();
+    let (came, mut request) = match app.forwarder.door().check(request, now).await {
+        Ok(checked) => checked,
         Err(problem) => return problem.into_response(),
     };
-    request.extensions_mut().insert(hop);
+    // What a node passes on is its caller's, whose key it names; a key that is sent along is not
+    // looked at.
+    let admitted = match &came {
+        Came::ByNode(behalf) => app.guard.admit_behalf(behalf).await.ok_or(Refused::Wrong),
+        Came::Directly | Came::ByNeighbour => {
+            app.guard.admit(request.headers(), || app.rates.may_look(from)).await
+        }
+    };
+    let access = match admitted {
+        Ok(access) => access,
+        Err(refused) => return refuse(&app.rates, refused, from).into_response(),
+    };
+    if matches!(came, Came::ByNeighbour) && !app.guard.is_open() {
+        return unknown_neighbour().into_response();
+    }
+    let directly = matches!(came, Came::Directly);
+    // What another node passes on was let in there, from wherever it came. To whoever has a key that is
+    // not for where they are it looks like none.
+    if directly && !access.is_from(from) {
+        return refuse(&app.rates, Refused::Wrong, from).into_response();
+    }
+    // What a node passes on was counted there. Whoever only says that it does is not believed.
+    let budget = match came {
+        Came::ByNode(_) => None,
+        Came::Directly | Came::ByNeighbour => app.rates.take(&access, from),
+    };
+    if let Some(budget) = budget
+        && let Some(problem) = budget.refusal()
+    {
+        let mut response = problem.into_response();
+        budget.write(response.headers_mut());
+        return response;
+    }
+    access.note_use();
+    request.extensions_mut().insert(Hop(!directly));
     // Where there is nothing, any key is told so.
     if known && let Err(problem) = access.check(need) {
         return problem.into_response();
@@ -40,7 +83,25 @@ pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next:
         value.set_sensitive(true);
     }
     request.extensions_mut().insert(access);
-    next.run(request).await
+    let mut response = next.run(request).await;
+    if let Some(budget) = budget {
+        budget.write(response.headers_mut());
+    }
+    response
+}
+
+/// Counts somebody who is not let in, and says so.
+fn refuse(rates: &Rates, refused: Refused, from: Option<IpAddr>) -> Problem {
+    let (what, problem) = match refused {
+        Refused::Missing => (WrongKey::Missing, None),
+        Refused::Wrong => (WrongKey::Wrong, None),
+        Refused::NotLookedFor(problem) => (WrongKey::TooMany, Some(problem)),
+    };
+    rates.refused(what, from);
+    problem.unwrap_or_else(|| {
+        let detail = "this server asks for an API key, and none that is good was given";
+        Problem::new(Code::Unauthorized, detail)
+    })
 }
 
 /// Says in the document what each call needs.

@@ -43,9 +43,15 @@ codes! {
     InvalidField "invalid-field" UNPROCESSABLE_ENTITY "A field is missing, unknown or has a bad value"
         "The errors list names each field and what is wrong with it.";
     UnsupportedMediaType "unsupported-media-type" UNSUPPORTED_MEDIA_TYPE "The body must be application/json"
-        "Send the header Content-Type: application/json.";
+        "Send the header Content-Type: application/json with every POST, PUT, PATCH and DELETE, even if the body is empty: a page of another site cannot.";
+    UnknownHost "unknown-host" MISDIRECTED_REQUEST "The call is not for this server"
+        "Call it by localhost, an IP address that it listens on, the host of cluster.advertise_url, or a name in server.hosts. A name that anybody could point here is not taken.";
+    ForeignOrigin "foreign-origin" FORBIDDEN "A page of another site makes the call"
+        "Make the call from a program, or from a page of this server. If the server is behind a proxy, add the name that browsers know it by to server.hosts.";
     BodyTooLarge "body-too-large" PAYLOAD_TOO_LARGE "The body is too large"
         "POST /api/v1/tx takes 512 KiB, POST /api/v1/tx/batch 16 MiB, every other call 64 KiB.";
+    BodyTooSlow "body-too-slow" REQUEST_TIMEOUT "The body did not come in time"
+        "Send it in one go. Whoever runs the server sets the time: server.limits.body_timeout.";
     Unauthorized "unauthorized" UNAUTHORIZED "The call comes without a good API key"
         "Send the header Authorization: Bearer <key>. `stile key create` makes a key, `stile key list` says which ones are good.";
     Forbidden "forbidden" FORBIDDEN "The API key is not for this"
@@ -54,6 +60,14 @@ codes! {
         "GET /api/v1/keys?all=true lists those there are, and those there were.";
     KeyNameTaken "key-name-taken" CONFLICT "Another API key has this name"
         "Revoke that one first, or choose another name. A key that has expired keeps its name until it is revoked.";
+    KeyEnded "key-ended" CONFLICT "The API key was revoked or rotated before"
+        "GET /api/v1/keys?all=true lists all keys; replacedBy is the one that took its place. Rotate that one, or make a new key.";
+    TooManyWrongKeys "too-many-wrong-keys" TOO_MANY_REQUESTS "Too many wrong API keys came from this address"
+        "Check the key. A good one is let in at any time; one that was made this very second is after Retry-After.";
+    RateLimited "rate-limited" TOO_MANY_REQUESTS "Too many calls by this API key, or from this address"
+        "Come back after Retry-After. RateLimit-Limit and RateLimit-Remaining come with every answer. Whoever runs the server sets them: server.limits.";
+    TooManyStreams "too-many-streams" TOO_MANY_REQUESTS "This API key has too many streams and WebSockets open"
+        "Close some, or come back after Retry-After. Whoever runs the server sets how many: server.limits.streams_per_key.";
     NotFound "not-found" NOT_FOUND "There is nothing at this path"
         "See /docs or /openapi.json for the paths there are.";
     MethodNotAllowed "method-not-allowed" METHOD_NOT_ALLOWED "This path does not take this method"
@@ -64,8 +78,8 @@ codes! {
         "Give chainId.";
     TxNotFound "tx-not-found" NOT_FOUND "There is no such transaction"
         "Check txId, or signer and requestId, against the answer to POST /api/v1/tx.";
-    NoKey "no-key" UNPROCESSABLE_ENTITY "Stile has no key for this signer"
-        "Give the signer a key under [[signer]], or take bare nonces (POST /api/v1/nonces/{signer}/allocate) and sign yourself.";
+    NoKey "no-key" UNPROCESSABLE_ENTITY "Stile has no key for this signer on this chain"
+        "Give the signer a key for this chain under [[signer]], or take bare nonces (POST /api/v1/nonces/{signer}/allocate) and sign yourself.";
     NoEndpoints "no-endpoints" UNPROCESSABLE_ENTITY "No endpoint is configured for this chain"
         "Add endpoints to the [[chain]].";
     EstimationReverted "estimation-reverted" UNPROCESSABLE_ENTITY "The transaction would be reverted"
@@ -81,7 +95,9 @@ codes! {
     TooLate "too-late" CONFLICT "The transaction is in a block already, or it is done"
         "GET /api/v1/tx/{txId} says what became of it.";
     FeeLimit "fee-limit" UNPROCESSABLE_ENTITY "The fees are above what is allowed"
-        "The detail names the limit, max_fee_gwei of the [[chain]]. Offer less, or have whoever runs the server raise it.";
+        "The detail names the limit: max_fee_gwei of the [[chain]] or, where that is not set, ten times what the chain asks for now. Offer less, or have whoever runs the server raise it.";
+    GasLimit "gas-limit" UNPROCESSABLE_ENTITY "No block has room for so much gas"
+        "The detail names the limit, which the chain's endpoints say. Ask for less gas, or leave payload.gasLimit out to have it estimated.";
     FeeTooLow "fee-too-low" UNPROCESSABLE_ENTITY "The fees are too low to replace what was sent before"
         "The detail names the least. Leave the fees out to have the policy choose them.";
     LaneNotStarted "lane-not-started" CONFLICT "Nobody has used this signer yet"
@@ -103,7 +119,9 @@ codes! {
     HolderUnreachable "holder-unreachable" SERVICE_UNAVAILABLE "The node that holds this lane does not answer"
         "Come back after Retry-After, with the same Idempotency-Key. If that node is gone, another one takes the lane soon after its lease.";
     NotANode "not-a-node" FORBIDDEN "The call says that a node has passed it on, and does not prove it"
-        "Only nodes send Stile-Forwarded. Give every node the same cluster.secret.";
+        "Only nodes send Stile-Forwarded. Give every node the same cluster.secret, and run the same version on all of them.";
+    NotAddressee "not-addressee" MISDIRECTED_REQUEST "The call was passed on to another node, or to an earlier start of this one"
+        "Nothing was done. The node that passed it on asks again for who holds the lane, by itself.";
     QueueFull "queue-full" TOO_MANY_REQUESTS "Too many calls are waiting"
         "Come back after Retry-After. If it persists, raise nonce.worker_queue_capacity or spread the load over signers.";
     StoreUnavailable "store-unavailable" SERVICE_UNAVAILABLE "The database does not answer"

@@ -4,13 +4,14 @@ use axum::body::Bytes;
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use axum::http::{HeaderMap, HeaderValue, header, request};
+use axum::http::{HeaderMap, request};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use stile_domain::{Address, B256, MAX_NONCE, Nonce, parse_address};
 
 use crate::code::Code;
 use crate::problem::Problem;
+use crate::serve::BodyError;
 
 /// A JSON body. An empty body counts as `{}`, so that calls whose fields are all optional need
 /// none.
@@ -20,33 +21,16 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let kind = request.headers().get(header::CONTENT_TYPE).cloned();
         let bytes = Bytes::from_request(request, state).await.map_err(unreadable)?;
-        Self::read(kind.as_ref(), &bytes)
+        Self::read(&bytes)
     }
 }
 
 impl<T: DeserializeOwned> Body<T> {
-    /// Reads a body of this `Content-Type`.
-    pub(crate) fn read(kind: Option<&HeaderValue>, bytes: &[u8]) -> Result<Self, Problem> {
-        if bytes.is_empty() {
-            return parse(b"{}").map(Self);
-        }
-        if !is_json(kind) {
-            return Err(Problem::new(
-                Code::UnsupportedMediaType,
-                "Content-Type is not application/json",
-            ));
-        }
-        parse(bytes).map(Self)
+    /// Reads a body. That it is JSON was said: `browsers` lets nothing else through.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Problem> {
+        parse(if bytes.is_empty() { b"{}" } else { bytes }).map(Self)
     }
-}
-
-fn is_json(kind: Option<&HeaderValue>) -> bool {
-    kind.and_then(|value| value.to_str().ok()).is_some_and(|kind| {
-        let essence = kind.split(';').next().unwrap_or_default().trim();
-        essence.eq_ignore_ascii_case("application/json")
-    })
 }
 
 pub(crate) fn unreadable(rejection: BytesRejection) -> Problem {
@@ -54,8 +38,22 @@ pub(crate) fn unreadable(rejection: BytesRejection) -> Problem {
         BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
             Problem::new(Code::BodyTooLarge, "the body is larger than this call takes")
         }
+        other if is_too_slow(&other) => {
+            Problem::new(Code::BodyTooSlow, "the body did not come in time, and was not waited for")
+        }
         other => Problem::new(Code::MalformedJson, other.body_text()),
     }
+}
+
+fn is_too_slow(rejection: &BytesRejection) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(rejection);
+    while let Some(error) = cause {
+        if matches!(error.downcast_ref(), Some(BodyError::TooSlow)) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Reads one JSON object, and nothing after it.

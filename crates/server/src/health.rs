@@ -1,5 +1,6 @@
 //! Liveness, readiness, metrics.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Json;
@@ -12,7 +13,7 @@ use stile_registry::Mode;
 use utoipa::ToSchema;
 
 use crate::app::Shared;
-use crate::problem::{Problem, ProblemBody};
+use crate::problem::{Problem, ProblemBody, Problems};
 use crate::schema;
 
 /// A balancer asks often and waits little.
@@ -43,7 +44,7 @@ const OK: &str = "ok";
 /// The process runs.
 #[utoipa::path(
     get, path = "/health/live", tag = "operations",
-    responses((status = 200, description = "It does", body = Health))
+    responses((status = 200, description = "It does", body = Health), Problems)
 )]
 pub(crate) async fn live() -> Json<Health> {
     Json(Health { status: OK })
@@ -55,21 +56,30 @@ pub(crate) async fn live() -> Json<Health> {
     responses(
         (status = 200, description = "It does", body = Ready),
         (status = 503, description = "It does not", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
     )
 )]
 pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Ready>, Problem> {
     let why = match tokio::time::timeout(PATIENCE, app.node.ready()).await {
-        Ok(Ok(())) => return Ok(Json(Ready { status: OK, registry: app.registry.mode() })),
+        Ok(Ok(())) => {
+            app.unready.store(false, Ordering::Relaxed);
+            return Ok(Json(Ready { status: OK, registry: app.registry.mode() }));
+        }
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("the database did not answer within {PATIENCE:?}"),
+        Err(_) => format!("no answer within {PATIENCE:?}"),
     };
-    Err(NonceError::StoreUnavailable(why).into())
+    // It is asked every few seconds, and logged once.
+    if !app.unready.swap(true, Ordering::Relaxed) {
+        tracing::warn!(why, "not ready: the database cannot be used");
+    }
+    // Whoever asks needs no key, so is not told what the database said: it may name hosts and users.
+    Err(NonceError::StoreUnavailable("the log says why".to_owned()).into())
 }
 
 /// Metrics in Prometheus' text format.
 #[utoipa::path(
     get, path = "/metrics", tag = "operations",
-    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain"))
+    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain"), Problems)
 )]
 pub(crate) async fn metrics(State(app): State<Shared>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.prometheus.render())

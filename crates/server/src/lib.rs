@@ -5,6 +5,9 @@
 //! | [`app`] | the routes, and what every handler is given |
 //! | [`guard`] | which API keys let their owners in, kept in memory |
 //! | `bearer` | the layer in front of all calls: who is asking, and may they? |
+//! | `browsers` | calls that pages of other sites make |
+//! | `rates` | how often may be called, and with wrong keys |
+//! | `streams` | how many answers without an end a key may have open |
 //! | `access` | what a key lets its owner do, and what each call needs |
 //! | `keys` | API keys: list, make, revoke |
 //! | [`directory`] | which lanes this server serves |
@@ -23,7 +26,7 @@
 //! | [`code`] | every error code there is |
 //! | `schema` | what texts and numbers look like, for the OpenAPI document |
 //! | `measure` | a count and a duration for every request, and what the guard costs |
-//! | [`serve`] | listening and stopping |
+//! | [`serve`] | connections: listening, TLS, time limits, and stopping |
 //!
 //! What is deliberately absent: rules about nonces and transactions. A handler parses, calls the
 //! engine, and shows what it got.
@@ -33,6 +36,7 @@
 mod access;
 pub mod app;
 mod bearer;
+mod browsers;
 pub mod code;
 pub mod directory;
 mod docs;
@@ -40,21 +44,32 @@ mod events;
 mod extract;
 pub mod guard;
 mod health;
+mod key_use;
 mod keys;
 mod measure;
 mod nonces;
 mod page;
 pub mod peers;
 pub mod problem;
+mod rates;
 mod registry;
 mod route;
 mod schema;
 pub mod serve;
 mod signers;
+mod streams;
 mod tx;
 
 pub use app::{App, openapi};
 pub use directory::Directory;
 pub use guard::Guard;
-pub use peers::{ClusterOptions, ClusterSecret, NotHolder};
-pub use serve::{ListenError, Listening, Server};
+pub use peers::{
+    Authorities, ClusterOptions, ClusterSecret, NotCertificates, NotHolder, WeakSecret,
+    is_private_way,
+};
+pub use serve::{Limits, ListenError, Listening, ServeOptions, Server, TlsError, TlsFiles};
+
+/// Whether a text can be one of a server's names, `server.hosts`.
+pub fn is_host_name(text: &str) -> bool {
+    browsers::is_name(text)
+}

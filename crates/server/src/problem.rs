@@ -134,6 +134,12 @@ impl Problem {
         problem
     }
 
+    /// The code as clients see it.
+    #[cfg(test)]
+    pub(crate) fn code(&self) -> &'static str {
+        self.body.code
+    }
+
     /// A payload that no chain would take.
     pub(crate) fn payload(error: PayloadError) -> Self {
         Self::field(format!("payload.{}", error.field), error.why)
@@ -180,6 +186,8 @@ impl From<TxError> for Problem {
         match error {
             TxError::NoKey { .. } => Self::new(Code::NoKey, detail),
             TxError::NoChain { .. } => Self::new(Code::NoEndpoints, detail),
+            TxError::FeeLimit { .. } => Self::new(Code::FeeLimit, detail),
+            TxError::GasLimit(_) => Self::new(Code::GasLimit, detail),
             TxError::Payload(error) => Self::payload(error),
             TxError::EstimationReverted { reason, data } => {
                 let mut problem = Self::new(Code::EstimationReverted, detail);

@@ -4,8 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use serde::{Deserialize, Serialize};
-use stile_domain::Timestamp;
-use stile_engine::Place;
+use stile_domain::{Holder, Timestamp};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Access;
@@ -59,9 +58,9 @@ struct PlaceView {
     url: Option<String>,
 }
 
-impl From<Place> for PlaceView {
-    fn from(place: Place) -> Self {
-        Self { node_id: place.node.0, url: place.url }
+impl From<Holder> for PlaceView {
+    fn from(holder: Holder) -> Self {
+        Self { node_id: holder.node.0, url: holder.url }
     }
 }
 

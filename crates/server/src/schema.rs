@@ -70,6 +70,10 @@ schemas! {
         text("^[A-Za-z0-9._-]{1,64}$", "shop");
     Lifetime "How long an API key is good for, in seconds: up to ten years."
         whole(1, 315_360_000).examples([7_776_000]);
+    Network "A network in CIDR notation, or a single address, IPv4 or IPv6."
+        text("^[0-9a-fA-F.:]{2,45}(/[0-9]{1,3})?$", "10.0.0.0/8");
+    Overlap "How long a rotated key stays good, in seconds; a day if left out."
+        whole(1, 315_360_000).examples([86_400]);
     OperationName "What a key may do. `admin` implies all others."
         names(Operation::ALL.iter().map(|operation| operation.name()));
     ErrorCode "What went wrong, by its stable name."

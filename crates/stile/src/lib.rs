@@ -42,6 +42,7 @@
 pub mod cli;
 pub mod config;
 pub mod facade;
+mod host;
 pub mod wiring;
 
 pub use facade::{Stile, StileBuilder, StileError};
@@ -50,19 +51,21 @@ pub use stile_chain::{
     RemoteSigner, SignError, SignedTx, TxSigner, UnsignedTx,
 };
 pub use stile_domain::{
-    Address, AttemptKind, B256, Bytes, ChainId, EventKind, FeeLimitReached, FeePolicy, FeeQuote,
-    Fees, Finality, HeldExpiry, Hold, HoldId, HoldStatus, Lane, LaneError, LaneEventKind,
-    LeaseTerms, Market, Nonce, Outcome, Payload, PayloadError, Receipt, Rival, Standing, SubState,
-    Successor, Timestamp, TxId, TxState, U256, parse_address,
+    Address, AttemptKind, B256, Bytes, Ceiling, ChainId, EventKind, FeeLimitReached, FeePolicy,
+    FeeQuote, Fees, Finality, HeldExpiry, Hold, HoldId, HoldStatus, Holder, Lane, LaneError,
+    LaneEventKind, LeaseTerms, Market, Nonce, Outcome, Payload, PayloadError, Receipt, Rival,
+    Standing, SubState, Successor, Timestamp, TxId, TxState, U256, parse_address,
 };
 pub use stile_engine::{
     Accepted, BlockRef, Cancelled, CareError, ChainQuery, Confirmations, Diagnosis, Finding,
     HandlerError, LaneCare, LaneFacts, Mismatch, Mode, NonceComponent, NonceError, OutsideUse,
-    Place, QueueSettings, RejectPolicy, Remedy, Repair, RepairStep, ReplaceError, Resumption,
-    Retention, Route, Router, Sent, Settings, Severity, Transactions, TxError, TxRequest,
-    TxSettings, WithNonceError,
+    QueueSettings, RejectPolicy, Remedy, Repair, RepairStep, ReplaceError, Resumption, Retention,
+    Route, Router, Sent, Settings, Severity, Transactions, TxError, TxRequest, TxSettings,
+    WithNonceError,
 };
-pub use stile_server::{ClusterOptions, ClusterSecret, ListenError, NotHolder};
+pub use stile_server::{
+    Authorities, ClusterOptions, ClusterSecret, ListenError, NotCertificates, NotHolder, WeakSecret,
+};
 pub use stile_store::{
     AllocationKey, Attempt, FencingToken, HistoryChange, HistoryId, HoldFilter, HoldPage,
     LaneEvent, LaneView, StoreError, StreamEvent, StreamHistory, StreamPosition, Tx, TxEvent,

@@ -4,28 +4,34 @@
 //! reads a file or the environment.
 
 mod registry;
+mod serve;
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stile_chain::{BlockTag, Chains, LocalSigner, PoolOptions, RemoteSigner, TxSigner};
 use stile_domain::{
     Address, ChainId, EstimatePolicy, Failover, Finality, HeldExpiry, Lane, LeaseTerms, Market,
-    NodeId, parse_address, serves,
+    NodeId, Secret, parse_address, serves,
 };
 use stile_engine::{
     CallLimits, ChainQuery, Managed, Mode, OutsideUse, QueueSettings, RejectPolicy, Retention,
-    Settings, TxSettings,
+    Settings, Signers, TxSettings,
 };
-use stile_server::{ClusterOptions, ClusterSecret, Directory, NotHolder};
+use stile_server::{
+    Authorities, ClusterOptions, ClusterSecret, Directory, NotHolder, ServeOptions,
+};
 use stile_store::OpenOptions;
 use stile_store::postgres::Pooler;
+use zeroize::Zeroizing;
 
 pub use self::registry::RegistryOptions;
 use crate::config::{
     self, ChainQueryMode, Config, FinalityTag, NonceMode, SecretReference, SignerSource,
 };
+use crate::host;
 
 /// A configuration that is well-formed and still cannot be run. Each message names the key.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +43,8 @@ pub struct WiringError(String);
 pub struct Parts {
     /// For the engine.
     pub settings: Settings,
+    /// Whether every call needs an API key, before there is any.
+    pub require_key: bool,
     /// For the store.
     pub store: OpenOptions,
     /// The chains, and who signs.
@@ -47,20 +55,14 @@ pub struct Parts {
     pub cluster: ClusterOptions,
     /// The node registry.
     pub registry: RegistryOptions,
+    /// How the server listens, and to whom.
+    pub serve: ServeOptions,
 }
 
 /// Turns a configuration into parts. `environment` is where `env:` references are looked up.
 pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<Parts, WiringError> {
     let chains = chains(config)?;
-    let mut lanes = Vec::new();
-    let mut signers: HashMap<Address, Arc<dyn TxSigner>> = HashMap::new();
-    for (place, signer) in config.signers.iter().enumerate() {
-        let (address, with_key) = signer_of(&signer.source, environment)
-            .map_err(|why| WiringError(format!("signer[{place}]: {why}")))?;
-        signers.extend(with_key.map(|with_key| (address, with_key)));
-        let on = chains.iter().filter(|(id, _)| signer.chain.is_none_or(|only| id.get() == only));
-        lanes.extend(on.map(|(id, _)| Lane::new(*id, address)));
-    }
+    let (lanes, signers) = lanes(config, &chains, environment)?;
     if !config.signers.is_empty() && chains.is_empty() {
         return Err(WiringError(
             "[[signer]] is given but no [[chain]]: add a chain with its id".into(),
@@ -68,12 +70,14 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
     }
     let chains = pools(config, chains)?;
     let mut settings = settings(config)?;
-    settings.serves = serves(lanes.iter().map(|lane| (*lane, signers.contains_key(&lane.signer))));
+    settings.serves = serves(lanes.iter().map(|lane| (*lane, signers.signs(*lane))));
     Ok(Parts {
         settings,
+        require_key: config.server.require_key,
         cluster: cluster(config, environment)?,
         store: open_options(config, true),
         registry: registry_options(config, environment)?,
+        serve: serve::options(config)?,
         managed: Managed {
             chains: Arc::new(chains),
             signers,
@@ -82,6 +86,37 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
         },
         directory: Directory::new(lanes),
     })
+}
+
+/// The lanes that the signers' entries make, and who signs on them. A lane that two entries make is an
+/// error: nobody could tell by which of them it is signed for, or whether it is at all.
+fn lanes(
+    config: &Config,
+    chains: &[(ChainId, Vec<String>)],
+    environment: &HashMap<String, String>,
+) -> Result<(Vec<Lane>, Signers), WiringError> {
+    let (mut lanes, mut signers) = (Vec::new(), Signers::new());
+    let mut made_by: HashMap<Lane, usize> = HashMap::new();
+    for (place, entry) in config.signers.iter().enumerate() {
+        let error = |why| WiringError(format!("{}: signer[{place}]: {why}", entry.origin));
+        let (address, with_key) = signer_of(&entry.source, environment).map_err(error)?;
+        let on = chains.iter().filter(|(id, _)| entry.chain.is_none_or(|only| id.get() == only));
+        for (chain, _) in on {
+            let lane = Lane::new(*chain, address);
+            if let Some(first) = made_by.insert(lane, place) {
+                let of_first = &config.signers[first].origin;
+                return Err(error(format!(
+                    "{address} on chain {chain} has two sources, this entry and signer[{first}] ({of_first}): \
+                     remove one of them, or give each the chain that it is for"
+                )));
+            }
+            lanes.push(lane);
+            if let Some(signer) = &with_key {
+                signers.add(*chain, Arc::clone(signer)).map_err(|e| error(e.to_string()))?;
+            }
+        }
+    }
+    Ok((lanes, signers))
 }
 
 /// The configured chains, for commands that only ask them.
@@ -109,7 +144,7 @@ fn cluster(
 ) -> Result<ClusterOptions, WiringError> {
     let secret = config.cluster.secret.as_ref().map(|reference| {
         let text = secret("secret", reference, environment)?;
-        ClusterSecret::new(text.trim_end_matches(['\r', '\n'])).map_err(|e| format!("secret: {e}"))
+        ClusterSecret::new(text.without_line_end().reveal()).map_err(|e| format!("secret: {e}"))
     });
     let secret = secret.transpose().map_err(|why| WiringError(format!("cluster.{why}")))?;
     let not_holder = match config.cluster.not_holder {
@@ -117,7 +152,15 @@ fn cluster(
         config::NotHolder::Forward => NotHolder::Forward,
         config::NotHolder::Reject => NotHolder::Reject,
     };
-    Ok(ClusterOptions { not_holder, secret })
+    let authorities = config.cluster.ca.as_ref().map(|path| {
+        let shown = path.display();
+        let pem = std::fs::read(path).map_err(|e| format!("{shown} cannot be read: {e}"))?;
+        Authorities::from_pem(&pem).map_err(|e| format!("{shown} {e}"))
+    });
+    let authorities =
+        authorities.transpose().map_err(|e| WiringError(format!("cluster.ca: {e}")))?;
+    let trusted_network = config.cluster.trusted_network;
+    Ok(ClusterOptions { not_holder, secret, authorities, trusted_network })
 }
 
 fn registry_options(
@@ -129,12 +172,12 @@ fn registry_options(
     let password = config.redis.password.as_ref();
     let password = password.map(|reference| secret("password", reference, environment));
     let password = password.transpose().map_err(|why| WiringError(format!("redis.{why}")))?;
-    let url = config.redis.url.as_ref().map(|url| url.as_str().to_owned());
+    let url = config.redis.url.as_ref().map(config::ConnectionUrl::secret);
     let redis_url = match (url, password) {
         (Some(url), Some(password)) => {
-            Some(registry::with_password(&url, password.trim_end_matches(['\r', '\n'])))
+            Some(registry::with_password(url, &password.without_line_end()))
         }
-        (url, _) => url,
+        (url, _) => url.cloned(),
     };
     Ok(RegistryOptions { redis_url, settings })
 }
@@ -148,8 +191,8 @@ fn call_limits(config: &Config) -> CallLimits {
 /// How to open the configured store.
 pub fn open_options(config: &Config, serve: bool) -> OpenOptions {
     OpenOptions {
-        url: config.store.url.as_str().to_owned(),
-        direct_url: config.store.direct_url.as_ref().map(|url| url.as_str().to_owned()),
+        url: config.store.url.secret().clone(),
+        direct_url: config.store.direct_url.as_ref().map(|url| url.secret().clone()),
         pool_size: config.store.pool_size,
         statement_timeout: config.store.statement_timeout.get(),
         lock_timeout: config.store.lock_timeout.get(),
@@ -296,8 +339,11 @@ fn signer_of(
         }
         SignerSource::Keystore { path, password, address } => {
             let password = password.as_ref().map(|p| secret("password", p, environment));
-            let password = password.transpose()?.unwrap_or_default();
-            let local = LocalSigner::from_keystore(path, password.trim_end_matches(['\r', '\n']))
+            let password = password.transpose()?.unwrap_or_default().without_line_end();
+            if let Ok(found) = std::fs::metadata(path) {
+                host::check_private(path, &found).map_err(|why| format!("keystore: {why}"))?;
+            }
+            let local = LocalSigner::from_keystore(path, password.reveal())
                 .map_err(|e| format!("keystore: {e}"))?;
             let found = local.address();
             match address.as_deref().map(parse).transpose()? {
@@ -310,7 +356,8 @@ fn signer_of(
         }
         SignerSource::Key { key } => {
             let text = secret("key", key, environment)?;
-            let local = LocalSigner::from_key(&text).map_err(|e| format!("key: {key} {e}"))?;
+            let local =
+                LocalSigner::from_key(text.reveal()).map_err(|e| format!("key: {key} {e}"))?;
             Ok((local.address(), Some(Arc::new(local))))
         }
     }
@@ -320,17 +367,27 @@ fn parse(address: &str) -> Result<Address, String> {
     parse_address(address).map_err(|e| format!("address: {e}"))
 }
 
+/// A secret from where the configuration says it is. A file with one in it is read by nobody else.
 fn secret(
     what: &str,
     reference: &SecretReference,
     environment: &HashMap<String, String>,
-) -> Result<String, String> {
+) -> Result<Secret, String> {
     match reference {
         SecretReference::Environment(name) => environment
             .get(name)
-            .cloned()
+            .map(|value| Secret::new(value.as_str()))
             .ok_or_else(|| format!("{what}: the environment variable {name} is not set")),
-        SecretReference::File(path) => std::fs::read_to_string(path)
-            .map_err(|e| format!("{what}: {} cannot be read: {e}", path.display())),
+        SecretReference::File(path) => {
+            let unreadable = |e| format!("{what}: {} cannot be read: {e}", path.display());
+            let mut file = std::fs::File::open(path).map_err(unreadable)?;
+            let found = file.metadata().map_err(unreadable)?;
+            host::check_private(path, &found).map_err(|why| format!("{what}: {why}"))?;
+            // As long as the file, so that no copy is left behind when it would have to grow.
+            let length = usize::try_from(found.len()).unwrap_or(0);
+            let mut text = Zeroizing::new(String::with_capacity(length + 1));
+            file.read_to_string(&mut text).map_err(unreadable)?;
+            Ok(Secret::from(std::mem::take(&mut *text)))
+        }
     }
 }

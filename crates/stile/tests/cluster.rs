@@ -10,6 +10,7 @@
 //! | `stopping` | a node that is asked to end |
 //! | `not_holder` | calls for a lane that another node holds: accepted, passed on, refused |
 //! | `passing_on` | who may pass calls on, and how often |
+//! | `between_nodes` | what goes from one node to another, where to, and which way |
 //! | `scaling` | nodes that come and go under load, and lanes that follow them |
 //! | `rolling` | nodes restarted one after the other, and their mode changed, under load |
 //! | `acquires` | how often nodes ask for lanes in vain, by mode |
@@ -26,6 +27,8 @@ mod support;
 mod acquires;
 #[path = "cluster/allocations.rs"]
 mod allocations;
+#[path = "cluster/between_nodes.rs"]
+mod between_nodes;
 #[path = "cluster/holds.rs"]
 mod holds;
 #[path = "cluster/not_holder.rs"]

@@ -21,6 +21,7 @@ const SAMPLE: &str = r#"
 id = "stile-a"
 [server]
 listen = "127.0.0.1:7420"
+require_key = false
 shutdown_grace = "20s"
 [store]
 url = "sqlite://stile.db"
@@ -45,7 +46,7 @@ mode = "latest"
 max_in_flight = 500
 outside_use = "pause"
 [cluster]
-advertise_url = "http://10.0.0.5:7420"
+advertise_url = "https://10.0.0.5:7420"
 not_holder = "accept"
 [tx.resubmit]
 enabled = true

@@ -6,6 +6,8 @@
 //! | `pages` | generated pages, error codes, the README's example |
 //! | `edges` | which crate knows which, and what each does without |
 //! | `planted` | the bugs as patches |
+//! | `security` | the tests that SECURITY.md names |
+//! | `supply` | the list of parts, and advisories about them |
 //! | `alerts` | the Prometheus alerts and their metrics |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -18,6 +20,10 @@ mod edges;
 mod pages;
 #[path = "docs/planted.rs"]
 mod planted;
+#[path = "docs/security.rs"]
+mod security;
+#[path = "docs/supply.rs"]
+mod supply;
 
 use std::path::{Path, PathBuf};
 

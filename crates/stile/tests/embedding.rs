@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stile::{
-    Address, Finality, Outcome, Payload, Stile, StileError, TxId, TxRequest, TxState, U256,
+    Address, ChainId, Finality, Lane, LocalSigner, Outcome, Payload, Stile, StileError, TxError,
+    TxId, TxRequest, TxState, U256,
 };
 use testkit::{Anvil, AnvilOptions, Launch};
 
@@ -114,6 +115,28 @@ async fn everything_runs_inside_with_the_http_api() {
     assert!(matches!(missing, Err(StileError::NoTransaction(_))), "{missing:?}");
     stile.shutdown().await;
     assert!(client.get(format!("{url}/health/live")).send().await.is_err(), "it still listens");
+}
+
+#[tokio::test]
+async fn hole_41_a_signer_for_one_chain_signs_on_that_one_alone() {
+    let (anvil, directory) = (every_second().await, tempfile::tempdir().unwrap());
+    let other = Anvil::start(AnvilOptions { chain_id: 5, ..Default::default() }).await;
+    let stile = Stile::builder(store(&directory))
+        .chain(31337, anvil.url())
+        .chain(5, other.url())
+        .signer_on(31337, LocalSigner::from_key(Anvil::key(0)).unwrap())
+        .confirmations(1)
+        .start()
+        .await
+        .unwrap();
+    let [lane] = stile.lanes() else { panic!("{:?}", stile.lanes()) };
+    assert_eq!(lane.chain.get(), 31337);
+    let there = Lane::new(ChainId::new(5).unwrap(), lane.signer);
+    let refused = stile.transactions().send(TxRequest::new(there, one_wei())).await;
+    assert!(matches!(refused, Err(TxError::NoKey { lane }) if lane == there), "{refused:?}");
+    let sent = stile.transactions().send(TxRequest::new(*lane, one_wei())).await.unwrap();
+    assert_eq!(stile.wait(sent.tx.id).await.unwrap().standing.state, TxState::Confirmed);
+    stile.shutdown().await;
 }
 
 /// What a program left open when it ended is taken up by its next start, under the same name.

@@ -7,7 +7,9 @@
 //! | `bad_tx` | the same for the calls about transactions |
 //! | `care` | what is done about a signer that does not move |
 //! | `holds` | allocate and mark |
+//! | `lane_keys` | a key is for the chains that its entry names |
 //! | `lanes` | pause, resume, lists and pages |
+//! | `limits` | fees and gas above what the chain allows |
 //! | `operations` | health, metrics, the OpenAPI document |
 //! | `replace` | withdrawing transactions, and having them mined sooner |
 //! | `schemathesis` | answers are as the OpenAPI document says, whatever is asked |
@@ -26,8 +28,12 @@ mod bad_tx;
 mod care;
 #[path = "http/holds.rs"]
 mod holds;
+#[path = "http/lane_keys.rs"]
+mod lane_keys;
 #[path = "http/lanes.rs"]
 mod lanes;
+#[path = "http/limits.rs"]
+mod limits;
 #[path = "http/operations.rs"]
 mod operations;
 #[path = "http/replace.rs"]

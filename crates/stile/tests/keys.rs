@@ -4,7 +4,10 @@
 //! |---|---|
 //! | `support` | a store, keys made on it, and callers who have one |
 //! | `admission` | who is let in, from when, and until when |
-//! | `operations` | what a key may do |
+//! | `canaries` | no secret comes out anywhere |
+//! | `closed` | closed stays closed; keys are rotated, bound to addresses and looked after |
+//! | `host` | files for their owner alone, memory that nobody reads |
+//! | `operations` | every call with a key of every scope |
 //! | `strangers` | what a key is not for does not exist, on every route |
 //! | `lists` | lists and streams have nothing of others |
 //! | `listening` | who can reach a server with and without keys |
@@ -22,6 +25,12 @@ mod support;
 
 #[path = "keys/admission.rs"]
 mod admission;
+#[path = "keys/canaries.rs"]
+mod canaries;
+#[path = "keys/closed.rs"]
+mod closed;
+#[path = "keys/host.rs"]
+mod host;
 #[path = "keys/listening.rs"]
 mod listening;
 #[path = "keys/lists.rs"]

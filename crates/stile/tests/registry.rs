@@ -11,6 +11,7 @@
 //! | `secrets` | the password of Redis is nowhere to be seen |
 //! | `terminal` | `stile node` |
 //! | `membership` | Stile's own nodes, while Redis is there, frozen, wiped, killed and started again |
+//! | `hostile` | a Redis that somebody else writes to |
 //! | `calls` | calls to chain endpoints, shared out between nodes |
 //! | `page` | what docs/registry.md shows |
 
@@ -34,6 +35,8 @@ mod calls;
 mod configurations;
 #[path = "registry/connect.rs"]
 mod connect;
+#[path = "registry/hostile.rs"]
+mod hostile;
 #[path = "registry/jobs.rs"]
 mod jobs;
 #[path = "registry/keys.rs"]

@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lane = Lane::new(ChainId::new(chain)?, parse_address(signer)?);
     let seconds = std::time::Duration::from_secs;
     let store = open(OpenOptions {
-        url: url.clone(),
+        url: url.as_str().into(),
         direct_url: None,
         pool_size: 2,
         statement_timeout: seconds(60),

@@ -13,6 +13,13 @@ CREATE TABLE allocation_key (
     CONSTRAINT allocation_key_idempotency_key_check CHECK (((octet_length(idempotency_key) >= 1) AND (octet_length(idempotency_key) <= 255)))
 );
 
+CREATE TABLE api_closed (
+    one boolean NOT NULL DEFAULT true,
+    since timestamp with time zone NOT NULL,
+    CONSTRAINT api_closed_pkey PRIMARY KEY (one),
+    CONSTRAINT api_closed_one_check CHECK (one)
+);
+
 CREATE TABLE api_key (
     key_id uuid NOT NULL,
     name text NOT NULL,
@@ -23,14 +30,20 @@ CREATE TABLE api_key (
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
+    networks text,
+    last_used_at timestamp with time zone,
+    replaced_by uuid,
     CONSTRAINT api_key_hash_key UNIQUE (hash),
     CONSTRAINT api_key_pkey PRIMARY KEY (key_id),
+    CONSTRAINT api_key_replaced_by_fkey FOREIGN KEY (replaced_by) REFERENCES api_key(key_id) DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT api_key_admin_has_all_signers CHECK (((signers IS NULL) OR (operations !~ 'admin'::text))),
     CONSTRAINT api_key_expires_later CHECK ((expires_at > created_at)),
     CONSTRAINT api_key_hash_check CHECK ((octet_length(hash) = 32)),
     CONSTRAINT api_key_hint_check CHECK (((octet_length(hint) >= 1) AND (octet_length(hint) <= 8))),
     CONSTRAINT api_key_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,64}$'::text)),
+    CONSTRAINT api_key_networks_check CHECK ((networks ~ '^[0-9a-f.:/]+(,[0-9a-f.:/]+)*$'::text)),
     CONSTRAINT api_key_operations_check CHECK ((operations ~ '^(read|send|operate|admin)(,(read|send|operate|admin))*$'::text)),
+    CONSTRAINT api_key_replaced_ends CHECK (((replaced_by IS NULL) OR (expires_at IS NOT NULL))),
     CONSTRAINT api_key_signers_check CHECK (((octet_length(signers) > 0) AND ((octet_length(signers) % 20) = 0)))
 );
 
@@ -330,7 +343,7 @@ CREATE TABLE tx_event (
 
 CREATE INDEX allocation_key_nonce ON public.allocation_key USING btree (chain_id, signer, nonce);
 
-CREATE UNIQUE INDEX api_key_name ON public.api_key USING btree (name) WHERE (revoked_at IS NULL);
+CREATE UNIQUE INDEX api_key_name ON public.api_key USING btree (name) WHERE ((revoked_at IS NULL) AND (replaced_by IS NULL));
 
 CREATE UNIQUE INDEX attempt_hash ON public.attempt USING btree (hash);
 
@@ -372,13 +385,35 @@ CREATE INDEX tx_waiting ON public.tx USING btree (chain_id, signer, "position") 
 
 CREATE INDEX tx_wish ON public.tx USING btree (chain_id, signer) WHERE (wish IS NOT NULL);
 
+CREATE OR REPLACE FUNCTION public.api_closed_refuse()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    RAISE EXCEPTION '%', CASE TG_TABLE_NAME
+        WHEN 'api_key' THEN 'API keys are revoked, never removed'
+        ELSE 'closed stays closed: there was an API key, and every call needs one'
+    END USING ERRCODE = 'check_violation';
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.api_key_closes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    INSERT INTO api_closed (since) VALUES (NEW.created_at) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.api_key_refuse()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 BEGIN
     RAISE EXCEPTION 'API key %: %', OLD.key_id, CASE
-        WHEN OLD.revoked_at IS NOT NULL THEN 'a revoked key stays revoked'
+        WHEN NEW.revoked_at IS DISTINCT FROM OLD.revoked_at THEN 'a revoked key stays revoked'
+        WHEN NEW.replaced_by IS DISTINCT FROM OLD.replaced_by THEN 'it is rotated once'
+        WHEN NEW.expires_at IS DISTINCT FROM OLD.expires_at THEN 'it never ends later than it was to'
         ELSE 'what it may do never changes'
     END USING ERRCODE = 'check_violation';
 END $function$;
@@ -632,7 +667,13 @@ BEGIN
     RAISE EXCEPTION 'transaction %: %', OLD.tx_id, why USING ERRCODE = 'check_violation';
 END $function$;
 
-CREATE TRIGGER api_key_rules BEFORE UPDATE ON public.api_key FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR (new.hash <> old.hash) OR (new.operations <> old.operations) OR (new.signers IS DISTINCT FROM old.signers))) EXECUTE FUNCTION api_key_refuse();
+CREATE TRIGGER api_closed_stays BEFORE DELETE OR UPDATE OR TRUNCATE ON public.api_closed FOR EACH STATEMENT EXECUTE FUNCTION api_closed_refuse();
+
+CREATE TRIGGER api_key_closes AFTER INSERT ON public.api_key FOR EACH ROW EXECUTE FUNCTION api_key_closes();
+
+CREATE TRIGGER api_key_rules BEFORE UPDATE ON public.api_key FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.replaced_by IS NOT NULL) AND (new.replaced_by IS DISTINCT FROM old.replaced_by)) OR (new.hash <> old.hash) OR (new.operations <> old.operations) OR (new.signers IS DISTINCT FROM old.signers) OR (new.networks IS DISTINCT FROM old.networks) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at IS NULL) OR (new.expires_at > old.expires_at))))) EXECUTE FUNCTION api_key_refuse();
+
+CREATE TRIGGER api_key_stays BEFORE DELETE OR TRUNCATE ON public.api_key FOR EACH STATEMENT EXECUTE FUNCTION api_closed_refuse();
 
 CREATE TRIGGER attempt_truncate BEFORE TRUNCATE ON public.attempt FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
 
@@ -669,6 +710,8 @@ CREATE TRIGGER tx_rules BEFORE UPDATE ON public.tx FOR EACH ROW WHEN ((((old.non
 CREATE TRIGGER tx_truncate BEFORE TRUNCATE ON public.tx FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
 
 CREATE TRIGGER tx_event_truncate BEFORE TRUNCATE ON public.tx_event FOR EACH STATEMENT EXECUTE FUNCTION stile_refuse_truncate();
+
+COMMENT ON table api_closed IS 'There was an API key once: no server on this database is open to all again';
 
 COMMENT ON table api_key IS 'Who may call, what for, and for which signers';
 

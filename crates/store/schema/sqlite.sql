@@ -12,6 +12,11 @@ CREATE TABLE allocation_key (
     PRIMARY KEY (tenant, chain_id, signer, idempotency_key)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE api_closed (
+    one   INTEGER PRIMARY KEY CHECK (one = 1),
+    since INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE api_key (
     key_id     BLOB    PRIMARY KEY CHECK (length(key_id) = 16),
     name       TEXT    NOT NULL CHECK (length(name) BETWEEN 1 AND 64 AND name NOT GLOB '*[^A-Za-z0-9._-]*'),
@@ -23,7 +28,7 @@ CREATE TABLE api_key (
     signers    BLOB    CHECK (length(signers) > 0 AND length(signers) % 20 = 0),
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
-    revoked_at INTEGER,
+    revoked_at INTEGER, networks TEXT CHECK (networks <> '' AND networks NOT GLOB '*[^0-9a-f.:/,]*'), last_used_at INTEGER, replaced_by BLOB CHECK (replaced_by IS NULL OR expires_at IS NOT NULL),
     CONSTRAINT api_key_admin_has_all_signers CHECK (signers IS NULL OR instr(operations, 'admin') = 0),
     CONSTRAINT api_key_expires_later CHECK (expires_at > created_at)
 ) STRICT;
@@ -247,7 +252,7 @@ CREATE TABLE tx_event (
 
 CREATE INDEX allocation_key_nonce ON allocation_key (chain_id, signer, nonce);
 
-CREATE UNIQUE INDEX api_key_name ON api_key (name) WHERE revoked_at IS NULL;
+CREATE UNIQUE INDEX api_key_name ON api_key (name) WHERE revoked_at IS NULL AND replaced_by IS NULL;
 
 CREATE INDEX lane_restored ON lane (chain_id, signer) WHERE restored_at IS NOT NULL;
 
@@ -282,9 +287,30 @@ CREATE INDEX tx_waiting ON tx (chain_id, signer, position) WHERE state = 'CREATE
 
 CREATE INDEX tx_wish ON tx (chain_id, signer) WHERE wish IS NOT NULL;
 
+CREATE TRIGGER api_closed_never_changes BEFORE UPDATE ON api_closed
+    BEGIN SELECT RAISE(ABORT, 'closed stays closed: there was an API key, and every call needs one'); END;
+
+CREATE TRIGGER api_closed_stays BEFORE DELETE ON api_closed
+    BEGIN SELECT RAISE(ABORT, 'closed stays closed: there was an API key, and every call needs one'); END;
+
+CREATE TRIGGER api_key_closes AFTER INSERT ON api_key
+    BEGIN INSERT INTO api_closed (one, since) VALUES (1, NEW.created_at) ON CONFLICT DO NOTHING; END;
+
+CREATE TRIGGER api_key_is_rotated_once BEFORE UPDATE ON api_key
+    WHEN OLD.replaced_by IS NOT NULL AND NEW.replaced_by IS NOT OLD.replaced_by
+    BEGIN SELECT RAISE(ABORT, 'API key: it is rotated once'); END;
+
 CREATE TRIGGER api_key_never_changes BEFORE UPDATE ON api_key
     WHEN NEW.hash <> OLD.hash OR NEW.operations <> OLD.operations OR NEW.signers IS NOT OLD.signers
+         OR NEW.networks IS NOT OLD.networks
     BEGIN SELECT RAISE(ABORT, 'API key: what it may do never changes'); END;
+
+CREATE TRIGGER api_key_never_ends_later BEFORE UPDATE ON api_key
+    WHEN OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > OLD.expires_at)
+    BEGIN SELECT RAISE(ABORT, 'API key: it never ends later than it was to'); END;
+
+CREATE TRIGGER api_key_stays BEFORE DELETE ON api_key
+    BEGIN SELECT RAISE(ABORT, 'API keys are revoked, never removed'); END;
 
 CREATE TRIGGER api_key_stays_revoked BEFORE UPDATE ON api_key
     WHEN OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NOT OLD.revoked_at

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{Address, KeyId, KeyName, Operation, Scope, SignerScope, Timestamp, TokenHash};
+use stile_domain::{
+    Address, KeyId, KeyName, Networks, Operation, Scope, SignerScope, Timestamp, TokenHash,
+};
 
 use crate::StoreError;
 
@@ -21,6 +23,8 @@ pub struct NewKey {
     pub hint: String,
     /// What it may do.
     pub scope: Scope,
+    /// Where it may be used from; `None` for anywhere.
+    pub networks: Option<Networks>,
     /// How long it is good for, from now; `None` for ever.
     pub lifetime: Option<Duration>,
 }
@@ -36,10 +40,16 @@ pub struct Key {
     pub hint: String,
     /// What it may do.
     pub scope: Scope,
+    /// Where it may be used from; `None` for anywhere.
+    pub networks: Option<Networks>,
     /// When it was made. All times are the database's.
     pub created_at: Timestamp,
     /// When it ends by itself.
     pub expires_at: Option<Timestamp>,
+    /// When it was last used, give or take a minute.
+    pub last_used_at: Option<Timestamp>,
+    /// The key that it was rotated for.
+    pub replaced_by: Option<KeyId>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
@@ -53,8 +63,43 @@ pub struct ActiveKey {
     pub hash: TokenHash,
     /// What it may do.
     pub scope: Scope,
+    /// Where it may be used from; `None` for anywhere.
+    pub networks: Option<Networks>,
     /// How long it is still good for, by the database's clock; `None` for ever.
     pub remaining: Option<Duration>,
+}
+
+/// A key that is to take the place of another one, with its name and all that it may do.
+#[derive(Debug, Clone)]
+pub struct Rotation {
+    /// Its name for programs.
+    pub id: KeyId,
+    /// What is kept of its token.
+    pub hash: TokenHash,
+    /// The token's first characters.
+    pub hint: String,
+    /// How long it is good for, from now; `None` for as long as the old one was to be.
+    pub lifetime: Option<Duration>,
+    /// How long the old one stays good, at most.
+    pub overlap: Duration,
+}
+
+/// What became of a rotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rotated {
+    /// There is a new key, and the old one ends.
+    Done {
+        /// The one to use from now on.
+        new: Box<Key>,
+        /// The one that ends.
+        old: Box<Key>,
+    },
+    /// The key is revoked: nothing takes its place.
+    Revoked(Box<Key>),
+    /// The key was rotated before; its successor can be.
+    Replaced(Box<Key>),
+    /// There is no such key.
+    Unknown,
 }
 
 /// Which key is meant.
@@ -62,7 +107,8 @@ pub struct ActiveKey {
 pub enum KeyRef {
     /// By its id.
     Id(KeyId),
-    /// By its name: the one that is not revoked, else the one that was made last.
+    /// By its name: the one that is neither revoked nor rotated, else one that is not revoked, else the
+    /// one that was made last.
     Name(KeyName),
 }
 
@@ -79,8 +125,30 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     /// `None`: there is no such key.
     async fn revoke_key(&self, key: &KeyRef) -> Result<Option<Key>, StoreError>;
 
+    /// Makes a key that takes the place of another one, which ends.
+    async fn rotate_key(&self, key: &KeyRef, rotation: &Rotation) -> Result<Rotated, StoreError>;
+
+    /// Notes that keys were used, so long ago. What cannot be noted at once is left out.
+    async fn note_key_use(&self, used: &[(KeyId, Duration)]) -> Result<(), StoreError>;
+
+    /// Whether there ever was a key, whatever became of it.
+    async fn key_existed(&self) -> Result<bool, StoreError>;
+
     /// The keys that are neither revoked nor expired.
     async fn active_keys(&self) -> Result<Vec<ActiveKey>, StoreError>;
+}
+
+/// Why a key was not rotated: `found` are all those that may be meant.
+pub(crate) fn not_rotated(key: &KeyRef, found: Vec<Key>) -> Rotated {
+    let meant = |found: &Key| match key {
+        KeyRef::Id(id) => found.id == *id,
+        KeyRef::Name(name) => found.name == *name,
+    };
+    match found.into_iter().rev().find(meant) {
+        None => Rotated::Unknown,
+        Some(key) if key.revoked_at.is_some() => Rotated::Revoked(Box::new(key)),
+        Some(key) => Rotated::Replaced(Box::new(key)),
+    }
 }
 
 /// The column `operations`.

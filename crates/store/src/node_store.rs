@@ -64,8 +64,13 @@ pub enum Heard {
 #[async_trait]
 pub trait NodeStore: Send + Sync + std::fmt::Debug {
     /// Says that a node lives. With `start` it takes the name from whoever had it: of two that
-    /// start, the later one has it. `false` if a later start has the name; nothing is written then.
-    async fn heartbeat(&self, node: &NodeRecord, start: bool) -> Result<bool, StoreError>;
+    /// start, the later one has it. Answers with when it was heard, by the database's clock; `None` if
+    /// a later start has the name: nothing is written then.
+    async fn heartbeat(
+        &self,
+        node: &NodeRecord,
+        start: bool,
+    ) -> Result<Option<Timestamp>, StoreError>;
 
     /// The nodes that were heard of within this time, by name.
     async fn live_nodes(&self, within: Duration) -> Result<Vec<LiveNode>, StoreError>;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refinery::{Report, Runner};
-use stile_domain::Timestamp;
+use stile_domain::{Secret, Timestamp};
 
 use crate::postgres::{Pooler, PostgresOptions, PostgresStore};
 use crate::sqlite::SqliteStore;
@@ -15,9 +15,9 @@ use crate::{SchemaReport, Store, StoreError};
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// `sqlite://relative.db`, `sqlite:///absolute/path.db` or `postgres://user@host/database`.
-    pub url: String,
+    pub url: Secret,
     /// Where notifications are heard, past any pooler (PostgreSQL); `None`: at `url`.
-    pub direct_url: Option<String>,
+    pub direct_url: Option<Secret>,
     /// Connections at most (PostgreSQL), beside the two that keep leases.
     pub pool_size: usize,
     /// The longest a statement may run; on SQLite, a read.
@@ -34,14 +34,17 @@ pub struct OpenOptions {
 
 /// Opens the store that the URL names. Does not touch the schema.
 pub fn open(options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
-    if let Some(path) = options.url.strip_prefix("sqlite://") {
+    if let Some(path) = options.url.reveal().strip_prefix("sqlite://") {
         if path.is_empty() {
             return Err(StoreError::Url("sqlite:// must be followed by a file name".into()));
         }
         let store = SqliteStore::open(&PathBuf::from(path), options.serve)?;
         return Ok(Arc::new(store.with_read_limit(options.statement_timeout)));
     }
-    if options.url.starts_with("postgres://") || options.url.starts_with("postgresql://") {
+    if ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| options.url.reveal().starts_with(scheme))
+    {
         return Ok(Arc::new(PostgresStore::new(PostgresOptions {
             url: options.url,
             direct_url: options.direct_url,

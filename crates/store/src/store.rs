@@ -89,7 +89,9 @@ pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore + RestoreStore {
 
     /// Gives a lane to another node: it stands on the lane, under a raised token, and may take it
     /// at once. So may others if it does not: the lease has run out. Whatever this holder has on
-    /// its way is refused from here on. `false` if the lane was no longer ours.
+    /// its way is refused from here on. `false` if the lane was no longer ours, or if the store does
+    /// not know this start of the node under this URL: whoever is handed a lane has told the store
+    /// of itself.
     async fn hand_over(&self, claim: &Claim, to: &Holder) -> Result<bool, StoreError>;
 
     /// Extends leases without waiting for any lock.

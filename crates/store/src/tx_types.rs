@@ -469,6 +469,11 @@ pub struct StreamPosition {
 }
 
 impl StreamPosition {
+    /// The history that it is a place in, if it says so. Places in one history are in order.
+    pub fn history(self) -> Option<HistoryId> {
+        self.history
+    }
+
     /// The same place without the name of its history.
     pub(crate) fn unnamed(self) -> Self {
         Self { history: None, ..self }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use stile_domain::{
-    B256, Elsewhere, Failover, Hold, HoldId, HoldStatus, Incarnation, Lane, LaneEventKind, NodeId,
-    Nonce, Plan, Released, Timestamp,
+    B256, Elsewhere, Failover, Hold, HoldId, HoldStatus, Holder, Incarnation, Lane, LaneEventKind,
+    NodeId, Nonce, Plan, Released, Timestamp,
 };
 
 use crate::{RestoreMark, StreamPosition};
@@ -107,6 +107,14 @@ pub struct Owner {
     pub token: FencingToken,
     /// How long its lease still runs, by the database's clock; zero if it has run out.
     pub remaining: Duration,
+}
+
+impl Owner {
+    /// The node.
+    pub fn holder(&self) -> Holder {
+        let Self { node, incarnation, url, .. } = self.clone();
+        Holder { node, incarnation, url }
+    }
 }
 
 /// Why one lane's part of a batch was not written. The other lanes' parts are unharmed.

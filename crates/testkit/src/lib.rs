@@ -21,9 +21,11 @@
 //! | [`postgres`] | a private PostgreSQL server, and one that follows it |
 //! | [`pgbouncer`] | a private PgBouncer before it |
 //! | [`anvil`] | a private development chain |
+//! | [`certificates`] | an authority of a test's own, and what it certifies |
 //! | [`redis`] | a private Redis server, one that follows it, one with TLS, and a cluster of them |
 //! | [`proxy`] | a TCP proxy that cuts, freezes and loses answers |
 //! | [`slow_proxy`] | a TCP proxy that takes its time |
+//! | [`tls_proxy`] | a TCP proxy that speaks TLS before a server that does not |
 //! | [`rpc_proxy`] | a proxy before a chain node that keeps a wire log, delays, holds and refuses |
 //!
 //! Three rules hold for all of it. Nothing started here outlives the test process, even one killed
@@ -41,6 +43,7 @@
 )]
 
 pub mod anvil;
+pub mod certificates;
 pub mod launch;
 pub mod pgbouncer;
 pub mod ports;
@@ -51,6 +54,7 @@ pub mod proxy;
 pub mod redis;
 pub mod rpc_proxy;
 pub mod slow_proxy;
+pub mod tls_proxy;
 pub mod wait;
 
 mod account;
@@ -59,6 +63,7 @@ mod signal;
 mod watcher;
 
 pub use anvil::{Anvil, AnvilOptions, Mined};
+pub use certificates::{Authority, Certified};
 pub use launch::Launch;
 pub use pgbouncer::PgBouncer;
 pub use ports::free_port;
@@ -69,4 +74,5 @@ pub use redis::{Redis, RedisCluster, TlsRedis};
 pub use rpc_proxy::{Reaction, RpcProxy, Seen, SentRaw};
 pub use signal::Signal;
 pub use slow_proxy::SlowProxy;
+pub use tls_proxy::TlsProxy;
 pub use wait::{DEADLINE, eventually, eventually_within};

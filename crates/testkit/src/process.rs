@@ -140,6 +140,15 @@ impl Process {
         })
     }
 
+    /// Kills the process, unless it has ended by itself.
+    pub fn kill(&self) {
+        // Locked, so that nobody waits for the child and frees its number in between.
+        let mut state = self.state.lock().unwrap();
+        if state.try_exit().is_none() {
+            Signal::Kill.send(self.id);
+        }
+    }
+
     /// Sends a signal. After [`Signal::Stop`] it returns when no thread of the process runs any
     /// more.
     ///

@@ -17,6 +17,8 @@ pub enum Signal {
     Int,
     /// What PostgreSQL takes for an immediate shutdown.
     Quit,
+    /// A crash, which leaves a core file where those are allowed.
+    Abort,
 }
 
 impl Signal {
@@ -29,6 +31,7 @@ impl Signal {
             Self::Kill => "KILL",
             Self::Int => "INT",
             Self::Quit => "QUIT",
+            Self::Abort => "ABRT",
         }
     }
 

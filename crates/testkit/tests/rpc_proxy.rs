@@ -244,6 +244,27 @@ async fn what_an_endpoint_is_like_outlasts_its_faults() {
 }
 
 #[tokio::test]
+async fn an_endpoint_says_in_its_own_words_what_the_chain_refuses() {
+    let setup = Setup::new().await;
+    setup.proxy.is_like(|method, _| {
+        (method == "eth_sendRawTransaction")
+            .then(|| Reaction::Reword("decode", -32000, "not today".to_owned()))
+    });
+    let batch = json!([
+        call(1, "eth_sendRawTransaction", json!(["0x00"])),
+        call(2, "eth_chainId", json!([])),
+    ]);
+    for answer in setup.ask(&batch).await.as_array().unwrap() {
+        match answer["id"].as_u64().unwrap() {
+            1 => assert_eq!(answer["error"]["message"], "not today", "{answer}"),
+            _ => assert_eq!(answer["result"], "0x7a69", "{answer}"),
+        }
+    }
+    let alone = setup.ask(&call(3, "eth_sendRawTransaction", json!(["0x00"]))).await;
+    assert_eq!(alone["error"], json!({ "code": -32000, "message": "not today" }));
+}
+
+#[tokio::test]
 async fn an_endpoint_that_hangs_takes_connections_and_answers_nobody() {
     let setup = Setup::new().await;
     setup.proxy.hang();

@@ -13,9 +13,11 @@
 //! | `histories` | C9: histories have no gaps, and step back only by a reorganisation |
 //! | `payloads` | C10: a payload is mined at most once, whatever was restored |
 //! | `naming` | C11: who lies is named |
+//! | `astray` | C12: nothing goes where only Redis says that a node is |
 //! | `coverage` | what a run must have reached to count |
 //! | `story` | everything about one transaction in the order of time |
 
+mod astray;
 mod coverage;
 mod gaps;
 mod histories;
@@ -53,6 +55,7 @@ pub enum Rule {
     C9,
     C10,
     C11,
+    C12,
 }
 
 impl Rule {
@@ -70,6 +73,7 @@ impl Rule {
             Self::C9 => "histories have no gaps, and step back only by a reorganisation",
             Self::C10 => "a payload is mined at most once, whatever was restored",
             Self::C11 => "an endpoint that lies is named by doctor and metrics",
+            Self::C12 => "nothing goes where only Redis says that a node is",
         }
     }
 }
@@ -138,7 +142,7 @@ impl Findings {
 
 /// Everything that must not be, by rule.
 pub fn check(evidence: &Evidence) -> Vec<Violation> {
-    let rules: [fn(&Evidence) -> Findings; 11] = [
+    let rules: [fn(&Evidence) -> Findings; 12] = [
         owners::check,
         once::check,
         record::check,
@@ -150,6 +154,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
         histories::check,
         payloads::check,
         naming::check,
+        astray::check,
     ];
     rules.iter().flat_map(|rule| rule(evidence).found).collect()
 }

@@ -101,7 +101,11 @@ async fn one(stage: &Arc<Stage>, planned: Planned) -> bool {
         }
         Fault::Restore => return restores::from_backup(stage, lasts).await.is_ok(),
         Fault::PromoteLagging => return restores::from_standby(stage, lasts).await.is_ok(),
-        Fault::KillRedis | Fault::FreezeRedis | Fault::WipeRedis | Fault::CutRedis { .. } => {
+        Fault::KillRedis
+        | Fault::FreezeRedis
+        | Fault::WipeRedis
+        | Fault::HostileRedis(_)
+        | Fault::CutRedis { .. } => {
             return redis(stage, planned.fault, lasts).await.is_some();
         }
         Fault::Endpoint(node, endpoint, trouble) => {
@@ -169,6 +173,7 @@ async fn redis(stage: &Stage, fault: Fault, lasts: Duration) -> Option<()> {
         Fault::KillRedis => redis.kill(lasts, |address| stage.lead_to_redis(address)).await,
         Fault::FreezeRedis => redis.freeze(lasts).await,
         Fault::WipeRedis => redis.wipe().await,
+        Fault::HostileRedis(attack) => redis.attack(attack, lasts, &stage.trap).await?,
         Fault::CutRedis { node, hangs } => {
             let way = stage.nodes[node].redis.as_ref()?;
             if hangs {

@@ -1,7 +1,6 @@
 //! Endpoints that are not like others: some take no transactions, some say strange things, some never
 //! answer to an estimate.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -14,6 +13,9 @@ use crate::schedule::ReadOnly;
 const SEND: &str = "eth_sendRawTransaction";
 const ESTIMATE: &str = "eth_estimateGas";
 
+/// In what the chain says of a transaction that it has.
+const ALREADY_THERE: &str = "already imported";
+
 /// The data of a transaction whose estimate is never answered to, on any endpoint.
 pub(super) const NEVER_ESTIMATED: &str = "0xe57114a7e0";
 
@@ -23,8 +25,8 @@ pub(super) struct Manners {
     /// Nodes whose last endpoint takes no transactions.
     read_only: Mutex<Vec<(usize, ReadOnly)>>,
     no_estimates: AtomicBool,
-    /// Signed bytes that some endpoint has had, while they answer repeats in words that nobody knows.
-    unknown_words: Mutex<Option<BTreeSet<String>>>,
+    /// What the chain has already is said to be so in words that nobody knows.
+    unknown_words: AtomicBool,
 }
 
 impl Manners {
@@ -46,7 +48,7 @@ impl Manners {
     }
 
     pub(super) fn speak_in_unknown_words(&self, speak: bool) {
-        *self.unknown_words.lock().unwrap() = speak.then(BTreeSet::new);
+        self.unknown_words.store(speak, Ordering::Release);
     }
 
     /// Ends what passes. An endpoint that is read-only stays it.
@@ -83,14 +85,13 @@ impl Manners {
             Some((_, ReadOnly::Forbidden)) => return Some(Reaction::Status(403)),
             None => {}
         }
-        let mut known = self.unknown_words.lock().unwrap();
-        let is_new = known.as_mut()?.insert(raw.to_owned());
         // One is said by a family of chains, the other by nobody.
         let words = match raw.bytes().last() {
             Some(b'0'..=b'7') => "tx already exists in cache",
             _ => "the clerk has seen this paper before",
         };
-        (!is_new).then(|| Reaction::Error(-32000, words.to_owned()))
+        let speaks = self.unknown_words.load(Ordering::Acquire);
+        speaks.then(|| Reaction::Reword(ALREADY_THERE, -32000, words.to_owned()))
     }
 }
 
@@ -113,16 +114,17 @@ mod tests {
     }
 
     #[test]
-    fn the_first_time_is_taken_and_repeats_are_answered_strangely() {
+    fn what_the_chain_has_already_is_told_strangely_for_a_while() {
         let manners = Manners::default();
         let send = |raw: &str| manners.reaction(0, 0, SEND, &json!([raw]));
-        assert_eq!((send("0x01"), send("0x01")), (None, None));
-        manners.speak_in_unknown_words(true);
         assert_eq!(send("0x01"), None);
-        let cache = Reaction::Error(-32000, "tx already exists in cache".to_owned());
-        assert_eq!(send("0x01"), Some(cache));
-        assert_eq!(send("0x0f"), None);
-        assert!(matches!(send("0x0f"), Some(Reaction::Error(_, words)) if words.contains("clerk")));
+        manners.speak_in_unknown_words(true);
+        let said = |raw: &str| match send(raw) {
+            Some(Reaction::Reword(ALREADY_THERE, -32000, words)) => words,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(said("0x01"), "tx already exists in cache");
+        assert!(said("0x0f").contains("clerk"));
         manners.calm();
         assert_eq!(send("0x01"), None);
     }

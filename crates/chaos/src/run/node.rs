@@ -17,6 +17,9 @@ use super::{Options, skew};
 /// How long a node may take to be ready on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What the nodes know each other by.
+const CLUSTER_SECRET: &str = "5b0f7c1d9a3e48627fd1c09b6e2a84535b1c9e07d2f64a38";
+
 /// Where the servers are that nodes find behind their proxies.
 #[derive(Debug)]
 pub(super) struct Servers<'s> {
@@ -102,7 +105,7 @@ impl Node {
         let mut environment: Vec<(String, String)> =
             (0..lanes).map(|lane| (format!("KEY_{lane}"), Anvil::key(lane).to_owned())).collect();
         environment.push(("TZ".to_owned(), configuration::zone(number + 1).to_owned()));
-        environment.push(("CLUSTER_SECRET".to_owned(), "the-nodes-of-one-run".to_owned()));
+        environment.push(("CLUSTER_SECRET".to_owned(), CLUSTER_SECRET.to_owned()));
         environment.extend(options.environment.iter().cloned());
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build();
         Self {

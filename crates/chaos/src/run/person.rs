@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::stage::Stage;
 use super::{HOLD_LANE, QUIET_LANE};
-use crate::evidence::{Attempt, NonceRow, Tx};
+use crate::evidence::{Attempt, Own, Tx};
 
 /// The `subState` of what waits.
 const WAITS: &str = "RESTORED";
@@ -119,24 +119,28 @@ async fn unused_nonces(stage: &Stage, patience: Patience) -> Vec<Word> {
     let rows = stage.witness.nonces().await.unwrap_or_default();
     let lost = lost_nonces(stage);
     let own = stage.diary.own.lock().unwrap().clone();
-    let used =
-        |row: &NonceRow| own.iter().any(|own| own.signer == row.signer && own.nonce == row.nonce);
     let mut words = Vec::new();
     for row in rows.iter().filter(|row| row.owner_kind == "hold" && row.status == "SUSPECT") {
         let lane = stage.lanes.iter().position(|lane| *lane == row.signer);
         let of_callers = matches!(lane, Some(HOLD_LANE | QUIET_LANE));
         let attempts = lost.get(&(row.signer.clone(), row.nonce)).map_or(&[][..], Vec::as_slice);
         let mut is_there = false;
-        for attempt in attempts.iter().filter(|attempt| attempt.was_sent) {
-            let hash = &attempt.hash;
+        let own: Vec<&Own> =
+            own.iter().filter(|own| own.signer == row.signer && own.nonce == row.nonce).collect();
+        let sent = attempts.iter().filter(|attempt| attempt.was_sent).map(|attempt| &attempt.hash);
+        for hash in sent.chain(own.iter().map(|own| &own.hash)) {
             is_there |= stage.chain.waits(hash).await || stage.chain.is_mined(hash).await;
         }
+        // A caller sends again what it has signed. An outsider does not.
+        let is_kept = own.iter().any(|own| own.hold_id.is_some());
         let is_known = match patience {
-            Patience::FaultsGoOn => !of_callers && attempts.is_empty(),
-            Patience::UntilMined => !of_callers && !attempts.iter().any(|it| it.was_sent),
+            Patience::FaultsGoOn => !of_callers && attempts.is_empty() && own.is_empty(),
+            Patience::UntilMined => {
+                !of_callers && !attempts.iter().any(|it| it.was_sent) && own.is_empty()
+            }
             Patience::Over => !is_there,
         };
-        if is_known && !used(row) {
+        if is_known && !is_kept {
             words.push(Word {
                 path: format!("/api/v1/nonces/{}/{}/recyclable", row.signer, row.nonce),
                 body: json!({ "holdId": row.owner_id, "reason": "never used" }),

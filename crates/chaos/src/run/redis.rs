@@ -6,6 +6,11 @@ use std::time::Duration;
 use testkit::{DEADLINE, Redis, Signal};
 use tokio::sync::Mutex;
 
+use crate::hostile::{Attack, Attacker, Trap};
+
+/// The time between two attacks.
+const ATTACK_PAUSE: Duration = Duration::from_millis(300);
+
 /// A server of the run's own, or the one that took its place.
 #[derive(Debug)]
 pub(super) struct SharedRedis {
@@ -37,6 +42,20 @@ impl SharedRedis {
         server.process().signal(Signal::Stop);
         tokio::time::sleep(lasts).await;
         server.process().signal(Signal::Cont);
+    }
+
+    /// Has somebody else write to the server for this time; `None` if that could not be done once.
+    pub(super) async fn attack(&self, attack: Attack, lasts: Duration, trap: &Trap) -> Option<()> {
+        let server = self.server.lock().await;
+        let attacker = Attacker::new(address(&server), trap);
+        let until = tokio::time::Instant::now() + lasts;
+        let mut done = None;
+        while tokio::time::Instant::now() < until {
+            // Again and again, since nodes tell Redis of themselves all the time.
+            done = attacker.inflict(attack).await.ok().map(drop).or(done);
+            tokio::time::sleep(ATTACK_PAUSE).await;
+        }
+        done
     }
 
     /// Has the server forget everything.

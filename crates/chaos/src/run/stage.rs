@@ -18,6 +18,7 @@ use super::sources::Sources;
 use super::witness::Witness;
 use super::{LANES, Options};
 use crate::evidence::{Evidence, Sent};
+use crate::hostile::Trap;
 
 /// Blocks before anything happens, so that every reorganisation has something to replace.
 const FIRST_BLOCKS: u64 = 20;
@@ -27,6 +28,8 @@ const FIRST_BLOCKS: u64 = 20;
 pub(super) struct Stage {
     pub(super) database: Database,
     pub(super) redis: Option<SharedRedis>,
+    /// Where a hostile Redis says that nodes are.
+    pub(super) trap: Trap,
     pub(super) chain: Chain,
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) manners: Arc<Manners>,
@@ -85,6 +88,7 @@ impl Stage {
         Arc::new(Self {
             database,
             redis,
+            trap: Trap::start().await,
             chain: Chain::new(anvil.url()),
             nodes,
             manners,
@@ -178,6 +182,7 @@ impl Stage {
         let lost = std::mem::take(&mut *self.diary.lost.lock().unwrap());
         (evidence.lost_txs, evidence.lost_attempts) = (lost.txs, lost.attempts);
         evidence.made_up = self.diary.made_up.lock().unwrap().clone();
+        evidence.astray = self.trap.caught();
         evidence.lies = self.diary.lies.lock().unwrap().clone();
         evidence.closed = self.diary.closed.lock().unwrap().clone();
         evidence
@@ -263,7 +268,8 @@ async fn watch_node(node: Arc<Node>) {
 async fn send_until_mined(stage: Arc<Stage>) {
     loop {
         let kept = stage.kept.lock().unwrap().clone();
-        for (raw, hash) in kept.iter().rev().take(60) {
+        // All of them: the oldest may be the one that all others of its account wait for.
+        for (raw, hash) in &kept {
             if !stage.chain.is_mined(hash).await {
                 // Refused, it is tried again.
                 let _ = stage.chain.send(raw).await;

@@ -1,6 +1,7 @@
 //! What can go wrong, and whom it hits.
 
 use super::{Kind, Millis};
+use crate::hostile::Attack;
 
 /// Which node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +88,8 @@ pub enum Fault {
     WipeRedis,
     /// One node's connections to Redis are closed and refused, or nothing comes through them.
     CutRedis { node: usize, hangs: bool },
+    /// Somebody else writes to Redis, again and again until it is over.
+    HostileRedis(Attack),
     /// One endpoint of one node is in trouble.
     Endpoint(usize, usize, Trouble),
     /// The last endpoint of a node takes no transactions from now on, to the end of the run and after
@@ -133,6 +136,7 @@ impl Fault {
             Self::FreezeRedis => Kind::FreezeRedis,
             Self::WipeRedis => Kind::WipeRedis,
             Self::CutRedis { .. } => Kind::CutRedis,
+            Self::HostileRedis(_) => Kind::HostileRedis,
             Self::Endpoint(_, _, trouble) => match trouble {
                 Trouble::Refuses => Kind::EndpointRefuses,
                 Trouble::Slow(_) => Kind::EndpointSlow,
@@ -181,7 +185,9 @@ impl Fault {
             Self::UnknownWords | Self::ChainHangs | Self::EstimatesHang { .. } => {
                 Some(Target::Chain)
             }
-            Self::KillRedis | Self::FreezeRedis | Self::WipeRedis => Some(Target::Redis),
+            Self::KillRedis | Self::FreezeRedis | Self::WipeRedis | Self::HostileRedis(_) => {
+                Some(Target::Redis)
+            }
             // The node itself may be hit as well: it has to start without Redis, too.
             Self::CutRedis { node, .. } => Some(Target::WayToRedis(*node)),
             Self::Endpoint(node, endpoint, _) => Some(Target::Endpoint(*node, *endpoint)),

@@ -42,6 +42,7 @@ kinds! {
     FreezeRedis = "freeze redis",
     WipeRedis = "wipe redis",
     CutRedis = "cut redis",
+    HostileRedis = "hostile redis",
     EndpointRefuses = "endpoint refuses",
     EndpointSlow = "endpoint slow",
     EndpointLosesAnswers = "endpoint loses answers",
@@ -68,7 +69,14 @@ kinds! {
 impl Kind {
     /// Whether it can come only where nodes share a Redis.
     pub fn needs_redis(self) -> bool {
-        matches!(self, Self::KillRedis | Self::FreezeRedis | Self::WipeRedis | Self::CutRedis)
+        matches!(
+            self,
+            Self::KillRedis
+                | Self::FreezeRedis
+                | Self::WipeRedis
+                | Self::CutRedis
+                | Self::HostileRedis
+        )
     }
 
     /// Whether it loses what was answered, and comes only in runs that are about that.

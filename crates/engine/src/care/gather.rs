@@ -53,7 +53,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
     let unestimated = core.store.unestimated(&[lane], MOST_UNESTIMATED).await?;
     let unestimated =
         unestimated.into_iter().map(|tx| UnestimatedFacts { tx_id: tx.id, error: tx.error });
-    let limit = core.settings.tx.fee_limit(lane.chain);
+    let ceiling = core.ceiling(lane.chain, market.as_ref());
     Ok(LaneFacts {
         chain_id: lane.chain,
         signer: lane.signer.to_string(),
@@ -81,14 +81,14 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         max_in_flight: core.settings.tx.max_in_flight as u64,
         queued: view.queued,
         unestimated: unestimated.collect(),
-        can_sign: core.signers.contains_key(&lane.signer),
-        signer_trouble: core.signing.trouble(lane.signer),
+        can_sign: core.signers.signs(lane),
+        signer_trouble: core.signing.trouble(lane),
         balance,
         market_fee_per_gas: market.map(|market| match market {
             FeeQuote::Market { base_fee, .. } => base_fee.to_string(),
             FeeQuote::Legacy { gas_price } => gas_price.to_string(),
         }),
-        fee_limit: (limit < u128::MAX).then(|| limit.to_string()),
+        fee_limit: ceiling.is_known().then(|| ceiling.limit().to_string()),
         head,
         endpoints,
         agreement: track.map(|track| agreement(track)),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use stile_chain::EndpointReport;
 use stile_domain::{Lane, Nonce, Timestamp, TxId, TxState, first_cursor};
 use stile_store::{LaneView, LostTx, RestoreMark, StoreError, Tx};
 use tracing::warn;
@@ -41,6 +42,8 @@ pub struct Restoration {
     pub count: Option<Nonce>,
     /// What an endpoint has in its pool and the database does not know.
     pub pooled: Option<Pooled>,
+    /// Whether any endpoint says what is in its pool.
+    pub pools_answer: bool,
     /// What was found on chain.
     pub found: Vec<LostTx>,
     /// What waits.
@@ -133,7 +136,12 @@ pub(crate) async fn restoration(core: &Arc<Core>, lane: Lane) -> Result<Restorat
             Err(error) => known.silent = Some(error.to_string()),
         }
         known.unread = unread(core, &view, known.count, &known.found).await?;
-        known.pooled = pooled(core, &view).await;
+        let reports = match core.tracks.get(lane.chain) {
+            Some(track) => track.pool.report(lane.signer, None).await,
+            None => Vec::new(),
+        };
+        known.pools_answer = reports.iter().any(|said| said.pending.is_some());
+        known.pooled = pooled(core, &view, reports).await;
     }
     known.waiting = core.store.awaiting_word(lane, MOST).await?;
     Ok(known)
@@ -141,9 +149,8 @@ pub(crate) async fn restoration(core: &Arc<Core>, lane: Lane) -> Result<Restorat
 
 /// What is in a pool beyond the cursor, by the word of the endpoint that has most. A count that cannot be
 /// right is not believed.
-async fn pooled(core: &Core, view: &LaneView) -> Option<Pooled> {
-    let (track, cursor) = (core.tracks.get(view.lane.chain)?, view.next_nonce?);
-    let reports = track.pool.report(view.lane.signer, None).await;
+async fn pooled(core: &Core, view: &LaneView, reports: Vec<EndpointReport>) -> Option<Pooled> {
+    let cursor = view.next_nonce?;
     // What was stepped over because a node remembers it may be on its way as well.
     let mined = reports.iter().filter_map(|said| said.latest).max()?;
     let suspected = core.store.unread_nonces(view.lane, Nonce::MAX, NAMED).await.ok()?;

@@ -13,7 +13,9 @@ use tracing::{info, warn};
 use super::CareError;
 use crate::core::Core;
 use crate::fill::FILLER_TENANT;
+use crate::lanes::Behind;
 use crate::made_anew::{self, Fate};
+use crate::realign;
 use crate::reconcile::{self, Comparison};
 use crate::tx;
 use crate::tx::settings::OutsideUse;
@@ -33,15 +35,25 @@ pub struct Resumption {
     pub resumed: bool,
 }
 
+/// What ends the mark of a lane that is treated like one of a restored database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Settles {
+    /// What the chain shows.
+    Itself,
+    /// A person's word.
+    ByWord,
+}
+
 /// What stands between a lane and its chain.
 enum Way {
     /// Nothing.
     Straight,
     /// The cursor moves.
     Jump(Realign),
-    /// The cursor moves, and what waits may be what the nonces below were used for: the lane is
-    /// treated like one of a restored database.
-    Restored(Realign),
+    /// The cursor moves, and what waits or is asked for later may be what the nonces below were used
+    /// for: the lane is treated like one of a restored database. Where nothing waits, or others use the
+    /// key by declaration, it goes on once those nonces are read.
+    Restored(Realign, Settles),
     /// Finished transactions that the chain has lost are sent again, unless they were made anew.
     Again(Vec<(OpenTx, Fate)>),
 }
@@ -65,7 +77,7 @@ pub(super) async fn resume(
         },
     };
     let cursor = match &way {
-        Way::Jump(realign) | Way::Restored(realign) => Some(realign.to),
+        Way::Jump(realign) | Way::Restored(realign, _) => Some(realign.to),
         _ => view.next_nonce,
     };
     if let Some(cursor) = cursor {
@@ -81,7 +93,20 @@ pub(super) async fn resume(
         plan.push(format!("not done: only the signer's holder can do that; ask {owner}"));
         return Ok(Resumption { plan, resumed: false });
     }
-    if matches!(way, Way::Restored(_)) && !set_unaligned(core, lane).await? {
+    let behind = match &way {
+        Way::Restored(realign, settles) => Some(Behind {
+            reason: format!(
+                "while the signer was paused, nonces from {} to {} were used by somebody else",
+                realign.from,
+                realign.to - 1
+            ),
+            settles_itself: *settles == Settles::Itself,
+        }),
+        _ => None,
+    };
+    if let Some(behind) = &behind
+        && !set_unaligned(core, lane, behind.clone()).await?
+    {
         let owner = view.owner.url.unwrap_or_else(|| view.owner.node.0.clone());
         plan.push(format!("not done: only the signer's holder can do that; ask {owner}"));
         return Ok(Resumption { plan, resumed: false });
@@ -105,6 +130,15 @@ pub(super) async fn resume(
         slot.work.lock().await.forget();
         // The chain may have gone on, or may not have answered.
         slot.set_compared(false);
+        if behind.is_some() {
+            // The claim under which it was noted is gone with the pause.
+            slot.set_behind(behind);
+            // A call beside this one may have realigned the lane meanwhile.
+            let view = core.store.lanes(&[lane]).await?.pop().flatten();
+            if view.is_none_or(|view| view.aligned) {
+                slot.set_behind(None);
+            }
+        }
         tx::wake(core, &slot);
     }
     Ok(Resumption { plan, resumed })
@@ -127,16 +161,26 @@ async fn way(
                 "move the cursor from {cursor} to {latest}: the nonces below were used by somebody else"
             ));
             let realign = Realign { from: cursor, to: latest };
-            let waiting = waiting(core, &comparison.view).await?;
-            if waiting == 0 {
+            // What the chain shows is stepped over and read on a lane that is marked already.
+            if comparison.view.restored.is_some_and(|mark| mark.is_open()) {
                 return Ok(Way::Jump(realign));
             }
-            let signer = comparison.view.lane.signer;
-            plan.push(format!(
-                "hold back what waits ({waiting}): it may be what those nonces were used for. What the chain shows to \
-                 be the same is taken as sent; the rest waits for your word: stile signer restored {signer}"
-            ));
-            Ok(Way::Restored(realign))
+            let (waiting, signer) =
+                (waiting(core, &comparison.view).await?, comparison.view.lane.signer);
+            let follows = core.settings.tx.outside_use == OutsideUse::Follow;
+            let settles = if follows || waiting == 0 { Settles::Itself } else { Settles::ByWord };
+            plan.push(match (waiting, settles) {
+                (0, _) => "read what used them: a request that is the same as one of them is not sent by itself"
+                    .to_owned(),
+                (_, Settles::Itself) => format!(
+                    "hold back what waits ({waiting}) until it is read what used them: what is the same is taken as sent"
+                ),
+                (_, Settles::ByWord) => format!(
+                    "hold back what waits ({waiting}): it may be what those nonces were used for. What the chain shows \
+                     to be the same is taken as sent; the rest waits for your word: stile signer restored {signer}"
+                ),
+            });
+            Ok(Way::Restored(realign, settles))
         }
         Drift::ChainReset => {
             let (lost, holds) = lost(core, comparison.view.lane, latest).await?;
@@ -158,24 +202,19 @@ async fn way(
     }
 }
 
-/// How many transactions wait that may be what unknown nonces were used for. None where others use
-/// the key by declaration, and on a lane that is marked already.
+/// How many transactions wait that may be what unknown nonces were used for.
 async fn waiting(core: &Core, view: &LaneView) -> Result<u64, StoreError> {
-    let marked = view.restored.is_some_and(|mark| mark.is_open());
-    if marked || core.settings.tx.outside_use == OutsideUse::Follow {
-        return Ok(0);
-    }
     let waiting = core.store.waiting(view.lane, WAITING_LIMIT).await?;
     let fillers = waiting.iter().filter(|tx| tx.tenant == FILLER_TENANT).count();
     Ok(view.queued.saturating_sub(fillers as u64))
 }
 
 /// Has a lane realigned before it gives out anything. `false` if another node holds it.
-async fn set_unaligned(core: &Arc<Core>, lane: Lane) -> Result<bool, StoreError> {
+async fn set_unaligned(core: &Arc<Core>, lane: Lane, behind: Behind) -> Result<bool, StoreError> {
     core.acquire(&[lane]).await?;
     let slot = core.lanes.slot(lane);
     let Some(claim) = slot.claim() else { return Ok(false) };
-    match core.store.set_unaligned(&claim, core.lease()).await? {
+    match realign::fall_behind(core, &slot, &claim, behind).await? {
         Ok(()) => Ok(true),
         Err(Refusal::Fenced(owner)) => {
             core.lost(&slot, claim, &owner, "resume");

@@ -29,9 +29,18 @@ fn record(core: &Core) -> NodeRecord {
 
 /// At start: the others learn of this node, and it of them.
 pub(crate) async fn join(core: &Core) -> Result<(), StoreError> {
-    metrics::lease_statements("heartbeat", 1);
-    core.membership.beat(&record(core), true).await?;
+    tell(core, true).await?;
     look(core).await
+}
+
+/// Tells of this node, and takes note of the database's time. `false` if a later start has its name.
+async fn tell(core: &Core, start: bool) -> Result<bool, StoreError> {
+    metrics::lease_statements("heartbeat", 1);
+    let heard = core.membership.beat(&record(core), start).await?;
+    if let Some(at) = heard {
+        core.members.set_time(at);
+    }
+    Ok(heard.is_some())
 }
 
 async fn look(core: &Core) -> Result<(), StoreError> {
@@ -73,8 +82,7 @@ pub(crate) async fn run(core: Arc<Core>) {
 }
 
 async fn beat(core: &Core) -> Result<(), StoreError> {
-    metrics::lease_statements("heartbeat", 1);
-    if !core.membership.beat(&record(core), false).await? {
+    if !tell(core, false).await? {
         warn!(node = %core.holder.node, "another process with this node's id has started since");
     }
     look(core).await

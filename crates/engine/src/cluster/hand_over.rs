@@ -43,7 +43,7 @@ async fn one(core: &Arc<Core>, lane: Lane, to: &Holder) -> bool {
     let Some(claim) = slot.claim() else { return false };
     let handed = core.store.hand_over(&claim, to).await;
     // If its fate is unknown the lane may be gone, and asking for it tells.
-    if matches!(handed, Ok(_) | Err(StoreError::CommitUnknown(_))) {
+    if matches!(handed, Ok(true) | Err(StoreError::CommitUnknown(_))) {
         work.forget();
         slot.let_go(claim);
         slot.set_waiting(true);
@@ -55,7 +55,15 @@ async fn one(core: &Arc<Core>, lane: Lane, to: &Holder) -> bool {
                    to = %to.node, token = claim.token().get(), op = "hand_over", "fenced write");
             true
         }
-        Ok(false) => false,
+        Ok(false) => {
+            // The lane is another node's, or still ours because the database does not know this start of
+            // the other node any more. Asking for it tells which.
+            drop(work);
+            if let Err(error) = core.acquire(&[lane]).await {
+                warn!(%error, signer = %lane.signer, chain = %lane.chain, "a lane could not be asked for");
+            }
+            false
+        }
         Err(error) => {
             metrics::store_failed("hand_over");
             warn!(%error, signer = %lane.signer, chain = %lane.chain, "a lane could not be handed over");

@@ -1,7 +1,7 @@
-//! The nodes as the registry has them.
+//! The nodes as the store has them, with the registry's word that they live.
 //!
-//! Every node tells the store as well: whoever asks there, because the registry does not answer or
-//! because it has none, finds everybody.
+//! Every node tells both. Which nodes there are is the store's word alone (`trust`); as long as the
+//! registry says that all of them were heard of, and of nobody else, the store is not asked.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ impl NodeRegistry {
     }
 }
 
-/// The nodes as the registry has them, or the store.
+/// The nodes as the store has them, with the registry's word that they live.
 pub struct InRegistry {
     registry: NodeRegistry,
     store: InStore,
@@ -102,7 +102,7 @@ impl InRegistry {
 
 #[async_trait]
 impl Membership for InRegistry {
-    async fn beat(&self, node: &NodeRecord, start: bool) -> Result<bool, StoreError> {
+    async fn beat(&self, node: &NodeRecord, start: bool) -> Result<Option<Timestamp>, StoreError> {
         if let Err(error) = self.tell(node, start)
             && start
         {
@@ -129,7 +129,7 @@ impl Membership for InRegistry {
         let now = self.trust().source();
         if before != now {
             metrics::membership_source(now);
-            info!(nodes = nodes.len(), "the other nodes are learned from {}", words(now));
+            info!(nodes = nodes.len(), "that the other nodes live is learned from {}", words(now));
         }
         Ok(nodes)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 use stile_domain::{Holder, Lane, NodeId, NodeMode, Timestamp, preferred};
 use stile_store::{LiveNode, NodeRecord};
@@ -17,6 +18,8 @@ pub(crate) struct Members {
     several: AtomicBool,
     known: AtomicBool,
     live: RwLock<Arc<Vec<LiveNode>>>,
+    /// What the database's clock showed, and when that was by this process's own.
+    time: RwLock<Option<(Instant, Timestamp)>>,
 }
 
 impl Members {
@@ -27,6 +30,7 @@ impl Members {
             several: AtomicBool::new(false),
             known: AtomicBool::new(false),
             live: RwLock::default(),
+            time: RwLock::default(),
         }
     }
 
@@ -48,6 +52,26 @@ impl Members {
         self.several.fetch_or(live.len() > 1, Ordering::Relaxed);
         self.known.store(true, Ordering::Relaxed);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
+    }
+
+    /// The database's clock shows this.
+    pub(crate) fn set_time(&self, at: Timestamp) {
+        *self.time.write().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), at));
+    }
+
+    /// What the database's clock shows now, to within what it takes to ask. All nodes go by it, so
+    /// their own clocks do not matter.
+    pub(crate) fn time(&self) -> Timestamp {
+        let (since, at) = match *self.time.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(known) => known,
+            None => return Timestamp::UNIX_EPOCH,
+        };
+        at.checked_add(since.elapsed()).unwrap_or(at)
+    }
+
+    /// Whether this start of a node, reached at this place, is one of those that live.
+    pub(crate) fn has(&self, node: &Holder) -> bool {
+        self.live().iter().any(|live| live.record.holder == *node)
     }
 
     pub(crate) fn live(&self) -> Arc<Vec<LiveNode>> {

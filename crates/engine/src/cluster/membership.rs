@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use stile_domain::Timestamp;
 use stile_store::{LiveNode, NodeRecord, Store, StoreError};
 
 /// Knows which nodes live. What it says makes things fast or slow and never right or wrong.
 #[async_trait]
 pub trait Membership: Send + Sync + std::fmt::Debug {
-    /// Says that this node lives; with `start`, that it has just started. `false` if a later start
-    /// has its name.
-    async fn beat(&self, node: &NodeRecord, start: bool) -> Result<bool, StoreError>;
+    /// Says that this node lives; with `start`, that it has just started. Answers with when that was
+    /// heard, by the database's clock; `None` if a later start has its name.
+    async fn beat(&self, node: &NodeRecord, start: bool) -> Result<Option<Timestamp>, StoreError>;
 
     /// The nodes that live, this one included, by name.
     async fn live(&self) -> Result<Vec<LiveNode>, StoreError>;
@@ -36,7 +37,7 @@ impl InStore {
 
 #[async_trait]
 impl Membership for InStore {
-    async fn beat(&self, node: &NodeRecord, start: bool) -> Result<bool, StoreError> {
+    async fn beat(&self, node: &NodeRecord, start: bool) -> Result<Option<Timestamp>, StoreError> {
         self.store.heartbeat(node, start).await
     }
 

@@ -17,8 +17,7 @@ pub const POOL: &str = "stile";
 /// What the names of the pools of chain endpoints begin with.
 pub const ENDPOINT_POOLS: &str = "chain:";
 
-/// Whether a pool is for what Stile registers itself, and for nobody else: nodes pass calls on to
-/// the URLs that they learn there.
+/// Whether a pool is for what Stile registers itself, and for nobody else.
 pub fn is_reserved(pool: &PoolId) -> bool {
     pool.as_str() == POOL || pool.as_str().starts_with(ENDPOINT_POOLS)
 }
@@ -57,7 +56,7 @@ pub(crate) fn registration(
 }
 
 /// A node of the pool as the engine knows nodes; `None` if it is none of Stile's.
-pub(crate) fn live_node(node: &stile_registry::Node) -> Option<LiveNode> {
+pub fn live_node(node: &stile_registry::Node) -> Option<LiveNode> {
     let text = |name: &str| node.features.get(name).and_then(Value::as_str);
     let at = |ms: u64| Timestamp::from_millisecond(i64::try_from(ms).ok()?).ok();
     Some(LiveNode {

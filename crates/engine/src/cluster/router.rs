@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
-use stile_domain::{Lane, NodeId, Timestamp};
+use std::time::Duration;
+
+use stile_domain::{Holder, Lane, Timestamp};
 use stile_store::{LiveNode, StoreError};
 
 use crate::core::Core;
+
+/// For how long the database remembers a node that was not heard of.
+const TOLD_WITHIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Tells where lanes are. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -19,20 +24,11 @@ pub struct Route {
     /// The lane.
     pub lane: Lane,
     /// The node that it had best be on; `None` where lanes do not move.
-    pub preferred: Option<Place>,
+    pub preferred: Option<Holder>,
     /// Who holds it; `None` if nobody does at this moment.
-    pub holder: Option<Place>,
+    pub holder: Option<Holder>,
     /// When the holder's lease ends unless it is renewed.
     pub expires_at: Option<Timestamp>,
-}
-
-/// A node, and where it is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Its name.
-    pub node: NodeId,
-    /// Its URL, if it says one.
-    pub url: Option<String>,
 }
 
 impl Router {
@@ -46,14 +42,33 @@ impl Router {
         let preferred = core.members.preferred(&core.holder, lane);
         let view = core.store.lanes(&[lane]).await?.pop().flatten();
         let held = view.filter(|view| !view.owner.remaining.is_zero());
-        let place =
-            |node: &NodeId, url: &Option<String>| Place { node: node.clone(), url: url.clone() };
         Ok(Route {
             lane,
-            preferred: preferred.map(|holder| place(&holder.node, &holder.url)),
+            preferred,
             expires_at: held.as_ref().map(|view| view.expires_at),
-            holder: held.map(|view| place(&view.owner.node, &view.owner.url)),
+            holder: held.map(|view| view.owner.holder()),
         })
+    }
+
+    /// Who this node is.
+    pub fn own(&self) -> &Holder {
+        &self.core.holder
+    }
+
+    /// What the database's clock shows, as far as this node knows. All nodes go by it, so that their
+    /// own clocks do not matter.
+    pub fn time(&self) -> Timestamp {
+        self.core.members.time()
+    }
+
+    /// Whether this start of a node has told the database that it is reached at this place. One that
+    /// is not known yet is looked for.
+    pub async fn knows(&self, node: &Holder) -> Result<bool, StoreError> {
+        if self.core.members.has(node) {
+            return Ok(true);
+        }
+        let told = self.core.store.live_nodes(TOLD_WITHIN).await?;
+        Ok(told.iter().any(|told| told.record.holder == *node))
     }
 
     /// The nodes that live, as far as this one knows, by name.

@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use stile_chain::TxSigner;
-use stile_domain::{Fees, Lane, Planner, TxId};
+use stile_domain::{Lane, Planner, TxId};
 use stile_store::{
     Acceptance, Acquisition, BindTx, Bindable, NewTx, Refusal, StoreError, Tx, TxBinding,
 };
@@ -22,6 +21,7 @@ use crate::core::Core;
 use crate::error::NonceError;
 use crate::lanes::{Slot, Work};
 use crate::metrics;
+use crate::signers::LaneSigner;
 use crate::tx::bind;
 use crate::tx::error::TxError;
 use crate::tx::memorise;
@@ -112,9 +112,9 @@ async fn admit_lane(core: &Arc<Core>, lane: Lane, mut calls: Vec<SendCall>) {
 
 /// Who signs and sends for a lane in the commit that accepts, if that may be: nothing older waits,
 /// and the key is in this process.
-fn binder<'c>(core: &'c Core, slot: &Slot) -> Option<(&'c Arc<Track>, &'c Arc<dyn TxSigner>)> {
+fn binder<'c>(core: &'c Core, slot: &Slot) -> Option<(&'c Arc<Track>, &'c LaneSigner)> {
     let lane = slot.lane();
-    let signer = core.signers.get(&lane.signer).filter(|signer| signer.is_local())?;
+    let signer = core.signers.get(lane).filter(|signer| signer.is_local())?;
     let track = core.tracks.get(lane.chain)?;
     (!slot.has_waiting() && !slot.is_restored()).then_some((track, signer))
 }
@@ -177,7 +177,7 @@ async fn at_once(
     core: &Arc<Core>,
     slot: &Arc<Slot>,
     track: &Arc<Track>,
-    signer: &Arc<dyn TxSigner>,
+    signer: &LaneSigner,
     calls: Vec<SendCall>,
 ) -> Vec<SendCall> {
     if calls.is_empty() {
@@ -210,7 +210,7 @@ async fn at_once(
     };
     let Some(plan) = plan else { return calls };
     let nonces: Vec<_> = plan.nonces().collect();
-    let (attempts, failed) = sign::sign(signer, lane, &nonces, &to_sign).await;
+    let (attempts, failed) = sign::sign(signer, &nonces, &to_sign).await;
     if let Some(error) = failed {
         warn!(signer = %lane.signer, %error, "could not sign");
         work.forget();
@@ -293,8 +293,7 @@ fn signable(core: &Core, track: &Track, calls: &[SendCall]) -> Option<Vec<ToSign
         .iter()
         .map(|call| {
             let payload = &call.new.payload;
-            let first = || Some(core.first_fees(call.new.lane.chain, payload, &quote?));
-            let fees = Fees::given(payload).or_else(first)?;
+            let fees = core.first_fees(call.new.lane.chain, payload, quote.as_ref())?;
             Some(ToSign { payload: payload.clone(), gas_limit: call.new.gas_limit?, fees })
         })
         .collect()

@@ -110,8 +110,7 @@ enum Progress {
 
 async fn bind_some(core: &Arc<Core>, slot: &Arc<Slot>) -> Progress {
     let lane = slot.lane();
-    let (Some(track), Some(signer)) = (core.tracks.get(lane.chain), core.signers.get(&lane.signer))
-    else {
+    let (Some(track), Some(signer)) = (core.tracks.get(lane.chain), core.signers.get(lane)) else {
         return Progress::Stop;
     };
     // That node is told of what waits, and whatever it leaves is found when its lease is over.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use stile_chain::SendClass;
 use stile_domain::{
-    B256, Bytes, Finality, Lane, Nonce, Payload, Receipt, Rival, Standing, Step, Successor, TxId,
-    TxState,
+    B256, Bytes, Finality, Lane, Nonce, Payload, Receipt, Rival, Standing, Step, SubState,
+    Successor, TxId, TxState,
 };
 use stile_store::{NewEvent, OpenAttempt, OpenTx, Set, Tx, TxChange};
 use tracing::debug;
@@ -34,6 +34,8 @@ pub(crate) struct Open {
     pub(crate) rival: Option<Rival>,
     /// What its caller allows an attempt to offer; `None` where only the chain's limit counts.
     pub(crate) fee_limit: Option<u128>,
+    /// Whether its caller has stated what it offers.
+    pub(crate) has_stated_price: bool,
     /// Whether it is made anew if somebody else's transaction takes its nonce.
     pub(crate) resend: bool,
     /// A new attempt is being signed or written.
@@ -100,6 +102,7 @@ impl Open {
             receipt: tx.receipt.clone(),
             rival: tx.rival,
             fee_limit: own_limit(&tx.payload),
+            has_stated_price: tx.payload.stated_price().is_some(),
             resend: tx.payload.resend_if_replaced,
             replacing: false,
             next_bump: None,
@@ -146,10 +149,19 @@ impl Open {
     /// Whether an endpoint may have one of its attempts: one took it, or nobody can say that none
     /// did.
     pub(crate) fn may_be_taken(&self) -> bool {
-        self.standing.state == TxState::Submitted
-            || !self.takers.is_empty()
-            || self.answer_lost
-            || self.is_taken_over()
+        self.may_be_had() || self.is_taken_over()
+    }
+
+    /// Whether an endpoint is known to have taken one of its attempts, or may have and its answer was
+    /// lost.
+    pub(crate) fn may_be_had(&self) -> bool {
+        self.standing.state == TxState::Submitted || !self.takers.is_empty() || self.answer_lost
+    }
+
+    /// Whether the chain's nodes say that its account cannot pay for it, and none is known to have it:
+    /// what they do not keep need not be outbid.
+    pub(crate) fn is_unpayable(&self) -> bool {
+        self.standing.sub_state == Some(SubState::InsufficientFunds) && !self.may_be_had()
     }
 
     /// Whether it is news that another transaction has its nonce. Whoever has seen one on chain may have
@@ -529,6 +541,7 @@ pub(crate) mod tests {
             receipt: None,
             rival: None,
             fee_limit: None,
+            has_stated_price: false,
             resend: false,
             replacing: false,
             next_bump: None,

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use stile_chain::EstimateError;
-use stile_domain::{
-    ChainId, Fees, Finality, Header, Lane, Payload, TxId, gas_limit_for, request_hash,
-};
+use stile_domain::{ChainId, Fees, Finality, Header, Lane, Payload, TxId, request_hash};
 use stile_store::{
     Acquisition, Attempt, NewTx, Owner, StoreError, StreamEvent, StreamPosition, Tx, TxEvent,
     TxFilter, TxPage,
@@ -22,6 +20,7 @@ use crate::error::NonceError;
 use crate::tx::admit::{self, Admitted, SendCall};
 use crate::tx::confirmations::{self, BlockRef};
 use crate::tx::error::TxError;
+use crate::tx::limits;
 use crate::tx::wishes::{self, Cancelled, ReplaceError};
 
 /// A transaction to be handed over.
@@ -143,7 +142,7 @@ impl Transactions {
     }
 
     fn check_lane(&self, lane: Lane) -> Result<(), TxError> {
-        if !self.core.signers.contains_key(&lane.signer) {
+        if !self.core.signers.signs(lane) {
             return Err(TxError::NoKey { lane });
         }
         if self.core.tracks.get(lane.chain).is_none() {
@@ -208,6 +207,11 @@ impl Transactions {
         self.check_lane(request.lane)?;
         request.payload.check()?;
         let new = self.new_tx(request);
+        if let Err(above) = limits::check(&self.core, new.lane, &new.payload).await {
+            // What was taken before is answered as it was, whatever the limit is by now.
+            let repeated = self.repeated(&new).await?;
+            return repeated.map(|repeated| Prepared::Repeated(Box::new(repeated))).ok_or(above);
+        }
         if new.gas_limit.is_none()
             && let Some(repeated) = self.repeated(&new).await?
         {
@@ -247,7 +251,9 @@ impl Transactions {
         }
         let Some(track) = self.core.tracks.get(new.lane.chain) else { return Ok(new) };
         match track.pool.estimate_gas(new.lane.signer, &new.payload).await {
-            Ok(estimate) => new.gas_limit = Some(gas_limit_for(estimate)),
+            Ok(estimate) => {
+                new.gas_limit = Some(limits::gas_limit(track, estimate).await);
+            }
             Err(EstimateError::Reverted { reason, data }) => {
                 let data = data.map(|data| data.to_string());
                 return Err(TxError::EstimationReverted { reason, data });

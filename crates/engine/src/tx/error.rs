@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stile_domain::{Lane, PayloadError};
+use stile_domain::{FeeLimitReached, GasLimitReached, Lane, PayloadError};
 use stile_store::{StoreError, Tx};
 
 use crate::NonceError;
@@ -11,7 +11,11 @@ use crate::NonceError;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TxError {
     /// Stile has no key for this signer.
-    #[error("there is no key for {}: it has bare nonces only", lane.signer)]
+    #[error(
+        "there is no key for {} on chain {}, where it has bare nonces only: name that chain in the \
+         [[signer]] entry that has the key, or sign by yourself",
+        lane.signer, lane.chain
+    )]
     NoKey {
         /// The lane.
         lane: Lane,
@@ -25,6 +29,17 @@ pub enum TxError {
     /// No chain would take it.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// Its caller states a price above the chain's limit.
+    #[error("it offers {} wei for a unit of gas, and the limit is {} wei, {}", reached.wanted, reached.limit, basis(*is_set))]
+    FeeLimit {
+        /// What it states, and what is allowed.
+        reached: FeeLimitReached,
+        /// Whether that limit is set, or follows what the chain asks for.
+        is_set: bool,
+    },
+    /// No block has room for it.
+    #[error(transparent)]
+    GasLimit(#[from] GasLimitReached),
     /// Its execution would be reverted.
     #[error("the estimate says that it would be reverted: {reason}")]
     EstimationReverted {
@@ -45,6 +60,14 @@ pub enum TxError {
     /// What bare nonces share with transactions: queues, leases, the store.
     #[error(transparent)]
     Lane(#[from] NonceError),
+}
+
+/// Where a limit comes from.
+fn basis(is_set: bool) -> &'static str {
+    match is_set {
+        true => "as max_fee_gwei of the [[chain]] says",
+        false => "ten times what the chain asks for now, as its [[chain]] sets no max_fee_gwei",
+    }
 }
 
 impl TxError {

@@ -17,13 +17,14 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use serde_json::json;
 use stile_chain::EstimateError;
-use stile_domain::{AfterFailure, Lane, Step, TxId, gas_limit_for};
+use stile_domain::{AfterFailure, Lane, Step, TxId};
 use stile_store::{Claim, LaneChanges, NewEvent, Recorded, Set, Tx, TxChange};
 use tracing::{debug, info, warn};
 
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::bind;
+use crate::tx::limits;
 use crate::tx::track::Track;
 
 /// Estimates at one time.
@@ -132,7 +133,7 @@ pub(crate) async fn estimate(track: &Track, tx: &Tx) -> Estimate {
 
 async fn ask(track: &Track, tx: &Tx) -> Estimate {
     match track.pool.estimate_gas(tx.lane.signer, &tx.payload).await {
-        Ok(gas) => Estimate::Known(gas_limit_for(gas)),
+        Ok(gas) => Estimate::Known(limits::gas_limit(track, gas).await),
         Err(EstimateError::Reverted { reason, .. }) => {
             Estimate::Refused(format!("the estimate says that it would be reverted: {reason}"))
         }
@@ -226,9 +227,8 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
 async fn round(core: &Arc<Core>, track: &Arc<Track>) {
     let chain = track.pool.chain();
     let held = core.lanes.held().into_iter().map(|(slot, _)| slot.lane());
-    let lanes: Vec<Lane> = held
-        .filter(|lane| lane.chain == chain && core.signers.contains_key(&lane.signer))
-        .collect();
+    let lanes: Vec<Lane> =
+        held.filter(|lane| lane.chain == chain && core.signers.signs(*lane)).collect();
     let mut aside: Vec<Tx> = Vec::new();
     for lanes in lanes.chunks(LANES) {
         match core.store.unestimated(lanes, ROUND).await {

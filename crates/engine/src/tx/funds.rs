@@ -15,6 +15,8 @@ use tracing::{debug, info, warn};
 
 use crate::core::Core;
 use crate::metrics;
+use crate::tx::bind;
+use crate::tx::replace::{self, Cause};
 use crate::tx::track::Track;
 
 /// How often the balances of stopped lanes are looked at.
@@ -23,6 +25,10 @@ pub(crate) const LOOK: Duration = Duration::from_secs(2);
 /// After so long the lowest transaction of a stopped lane is tried again whatever the balance: what
 /// a chain node wants may have changed.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
+
+/// How old the word about fees may be by which stopped lanes are looked at: what they are stopped by may
+/// be an endpoint's that has gone mad for a moment.
+const QUOTE_AGE: Duration = Duration::from_secs(10);
 
 /// A lane that is stopped.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +80,18 @@ impl Funds {
         self.stopped.entry(lane).or_insert(stopped).attempt = Try::None;
     }
 
+    /// The lane's lowest transaction has a new attempt. One that costs less than what could not be paid
+    /// is tried at once.
+    pub(crate) fn offered(&mut self, lane: Lane, cost: U256) {
+        if let Some(stopped) = self.stopped.get_mut(&lane)
+            && cost < stopped.needed
+        {
+            stopped.needed = cost;
+            stopped.since = Instant::now();
+            stopped.attempt = Try::UnderWay;
+        }
+    }
+
     /// A chain node has taken something of this lane.
     pub(crate) fn taken(&mut self, lane: Lane) {
         if let Some(stopped) = self.stopped.get_mut(&lane)
@@ -110,7 +128,7 @@ impl Funds {
 }
 
 /// Looks at the stopped lanes of a chain, and lets those go on that can pay.
-pub(crate) async fn look(core: &Arc<Core>, track: &Track, told: &mut HashSet<Lane>) {
+pub(crate) async fn look(core: &Arc<Core>, track: &Arc<Track>, told: &mut HashSet<Lane>) {
     let stopped: Vec<Lane> = track.unfunded().into_iter().collect();
     told.retain(|lane| stopped.contains(lane));
     if stopped.is_empty() {
@@ -121,6 +139,13 @@ pub(crate) async fn look(core: &Arc<Core>, track: &Track, told: &mut HashSet<Lan
         Ok(balances) => balances,
         Err(error) => return debug!(%error, "balances could not be asked for"),
     };
+    if track
+        .quote(Instant::now().checked_sub(QUOTE_AGE).unwrap_or_else(bind::fresh_quote))
+        .is_none()
+        && let Ok(quotes) = track.pool.fee_quotes().await
+    {
+        track.set_quotes(quotes);
+    }
     for (lane, balance) in stopped.into_iter().zip(balances) {
         let needed = track.funds().needs(lane).unwrap_or_default();
         metrics::balance(lane, balance);
@@ -140,6 +165,10 @@ pub(crate) async fn look(core: &Arc<Core>, track: &Track, told: &mut HashSet<Lan
             warn!(signer = %lane.signer, chain = %lane.chain, %balance, %needed,
                   "the account cannot pay for its next transaction: nothing is sent until it can");
             tell(core, lane, LaneEventKind::Unfunded, data).await;
+        }
+        // Their fees were chosen when the chain asked for more, or an endpoint said so.
+        for id in replace::too_dear(core, track, lane, balance) {
+            replace::replace(core, track, id, Cause::TooDear);
         }
         if verdict == Verdict::Try {
             let lowest = track.book().unmined_of(lane).next().map(|open| open.id);
@@ -165,6 +194,25 @@ mod tests {
     use stile_domain::{Address, ChainId};
 
     use super::*;
+
+    #[test]
+    fn hole_42_an_attempt_that_costs_less_is_tried_at_once() {
+        let lane = Lane::new(ChainId::new(1).unwrap(), Address::ZERO);
+        let mut funds = Funds::default();
+        funds.offered(lane, U256::from(1));
+        assert!(funds.lanes().is_empty(), "it is not stopped");
+        funds.stop(lane, U256::from(100));
+        funds.offered(lane, U256::from(100));
+        assert!(funds.silent().contains(&lane), "it costs the same");
+        funds.offered(lane, U256::from(99));
+        assert!(!funds.silent().contains(&lane) && funds.lanes().contains(&lane), "only sent");
+        assert_eq!(funds.needs(lane), Some(U256::from(99)));
+        funds.stop(lane, U256::from(99));
+        assert!(funds.silent().contains(&lane), "in vain");
+        funds.offered(lane, U256::from(5));
+        funds.taken(lane);
+        assert_eq!(funds.judge(lane, U256::from(7)), Verdict::GoOn);
+    }
 
     #[test]
     fn a_lane_goes_on_when_its_balance_has_grown_enough() {

@@ -30,6 +30,7 @@
 //! | `receipts` | asking for receipts one by one, where blocks stayed silent |
 //! | `resubmit` | timers |
 //! | `fees` | what attempts offer |
+//! | `limits` | requests that ask for more than is allowed |
 //! | `bump` | which offer more by the clock |
 //! | `replace` | new attempts: higher offers, and empty ones that withdraw or give up |
 //! | `wishes` | what callers want of transactions that are on their way |
@@ -57,6 +58,7 @@ pub(crate) mod estimates;
 mod fees;
 mod follow;
 mod funds;
+mod limits;
 mod lost_attempt;
 pub(crate) mod memorise;
 pub(crate) mod outside;

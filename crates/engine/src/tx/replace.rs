@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use stile_chain::{FeeQuotes, UnsignedTx};
 use stile_domain::{
-    AttemptKind, Bytes, FeeLimitReached, FeePolicy, FeeQuote, Fees, Lane, Nonce, Obstacle, Payload,
-    Step, SubState, TxId, U256, gas_limit_for,
+    AttemptKind, Bytes, Ceiling, FeeLimitReached, FeePolicy, FeeQuote, Fees, Lane, Nonce, Obstacle,
+    Payload, Step, SubState, TIMES_THE_MARKET, TxId, U256,
 };
 use stile_store::{NewAttempt, OpenAttempt, Set, TxChange, Wish, WishEnd};
 use tracing::{info, warn};
@@ -21,17 +21,18 @@ use crate::metrics;
 use crate::tx::abandon::{self, Testimony};
 use crate::tx::bind;
 use crate::tx::book::Open;
-use crate::tx::sign;
+use crate::tx::limits;
+use crate::tx::sign::{self, Signable};
 use crate::tx::track::Track;
 
 /// How soon a replacement is tried again that could not be signed.
 const SIGN_AGAIN: Duration = Duration::from_secs(2);
 
+/// How soon it is looked again where it is not known what the chain asks for.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+
 /// The least time between two attempts of one transaction that nobody asked for.
 const AT_MOST_EVERY: Duration = Duration::from_secs(2);
-
-/// How many times what the chain asks for an attempt may offer that nobody asked for.
-const TIMES_THE_MARKET: u128 = 10;
 
 /// How soon it is looked again whether a higher offer is possible or needed, where no time is set.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
@@ -49,6 +50,8 @@ pub(crate) enum Cause {
     Cancel,
     /// Chain nodes refuse it for good.
     GiveUp,
+    /// Its account cannot pay what it offers, and the chain asks for much less by now.
+    TooDear,
 }
 
 impl Cause {
@@ -59,6 +62,7 @@ impl Cause {
             Self::SpeedUp(_) => "speed-up",
             Self::Cancel => "cancel",
             Self::GiveUp => "give-up",
+            Self::TooDear => "too-dear",
         }
     }
 
@@ -72,13 +76,13 @@ impl Cause {
         match self {
             Self::SpeedUp(fees) => WishEnd::Granted(Wish::SpeedUp(fees)),
             Self::Cancel => WishEnd::Granted(Wish::Cancel),
-            Self::Underpriced | Self::NotMined | Self::GiveUp => WishEnd::Keep,
+            Self::Underpriced | Self::NotMined | Self::GiveUp | Self::TooDear => WishEnd::Keep,
         }
     }
 
     fn step(self) -> Step {
         match self {
-            Self::Underpriced | Self::NotMined | Self::SpeedUp(_) => Step::Bumped,
+            Self::Underpriced | Self::NotMined | Self::SpeedUp(_) | Self::TooDear => Step::Bumped,
             Self::Cancel => Step::CancelRequested,
             Self::GiveUp => Step::GivenUp,
         }
@@ -116,7 +120,7 @@ pub(crate) fn replace(core: &Arc<Core>, track: &Arc<Track>, id: TxId, cause: Cau
 }
 
 /// Decides what is to be signed, and takes note that it is.
-fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(UnsignedTx, AttemptKind)> {
+fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(Signable, AttemptKind)> {
     let quotes = track.quotes(bind::fresh_quote());
     let mut book = track.book();
     let open = book.get_mut(id).filter(|open| open.is_unmined() && !open.replacing)?;
@@ -127,6 +131,10 @@ fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(UnsignedT
         if cause != Cause::GiveUp {
             open.next_bump = Some(last + AT_MOST_EVERY);
         }
+        return None;
+    }
+    if cause == Cause::TooDear && (quotes.is_none() || open.may_be_had()) {
+        // It has just been taken, or nobody says any more that less is enough.
         return None;
     }
     let newest = open.newest()?.clone();
@@ -141,30 +149,38 @@ fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(UnsignedT
         warn!(txId = %id, "the stored bytes of an attempt cannot be read");
         return None;
     };
-    let limit = limit(core, open, cause, quotes.as_ref());
+    let is_set = core.settings.tx.fee_limit(open.lane.chain).is_some();
+    let ceiling = core.ceiling(open.lane.chain, quotes.map(|quotes| quotes.offered).as_ref());
+    let limit = limit(open, cause, &ceiling, quotes.as_ref(), is_set);
     // Who refuses an offer as too low knows what is enough. While some endpoint has taken it, that is
     // believed only as far as the chain's limit.
-    let too_low = cause == Cause::Underpriced
-        || (open.deliveries.is_underpriced()
-            && core.settings.tx.fee_limit(open.lane.chain) < u128::MAX);
+    let too_low = cause == Cause::Underpriced || (open.deliveries.is_underpriced() && is_set);
     let quote = quotes.map(|quotes| if too_low { quotes.highest } else { quotes.offered });
     let fees = match cause {
         Cause::SpeedUp(Some(fees)) => Ok(fees),
         _ => {
-            let may_be_taken = open.may_be_taken() || open.deliveries.any_queued();
-            let outbids = has_to_outbid(newest.kind, kind, may_be_taken);
+            let may_be_taken =
+                (open.may_be_taken() && !open.is_unpayable()) || open.deliveries.any_queued();
+            let outbids = cause != Cause::TooDear && has_to_outbid(newest.kind, kind, may_be_taken);
             offer(&*core.settings.tx.fees, &before.fees, quote.as_ref(), limit, outbids)
         }
     };
-    match fees {
+    // Whatever the policy or a caller says.
+    match fees.and_then(|fees| ceiling.admit(fees)) {
         Ok(fees) => {
             open.replacing = true;
-            let same = UnsignedTx { fees, ..before };
             let tx = match kind {
-                AttemptKind::Cancel | AttemptKind::GiveUp => same.nothing(open.lane.signer, fees),
-                AttemptKind::Send | AttemptKind::Bump => same,
+                AttemptKind::Cancel | AttemptKind::GiveUp => {
+                    before.nothing(open.lane.signer, fees.fees())
+                }
+                AttemptKind::Send | AttemptKind::Bump => before,
             };
-            Some((tx, kind))
+            Some((Signable::new(tx, fees), kind))
+        }
+        // It may be allowed once it is known what the chain asks for: wishes are looked at again.
+        Err(_) if !ceiling.is_known() => {
+            open.next_bump = Some(Instant::now() + ASK_AGAIN);
+            None
         }
         Err(reached) => {
             let lane = open.lane;
@@ -199,23 +215,28 @@ fn offer(
 
 /// The most that an attempt may offer. What nobody asks for stays within what the caller allows,
 /// and does not run away from the market.
-fn limit(core: &Core, open: &Open, cause: Cause, quotes: Option<&FeeQuotes>) -> u128 {
-    let on_chain = core.settings.tx.fee_limit(open.lane.chain);
+fn limit(
+    open: &Open,
+    cause: Cause,
+    ceiling: &Ceiling,
+    quotes: Option<&FeeQuotes>,
+    is_set: bool,
+) -> u128 {
+    let on_chain = ceiling.limit();
     if cause.is_wish() {
         return on_chain;
     }
     let underpriced = cause == Cause::Underpriced || open.deliveries.is_underpriced();
-    let sane = quotes.map_or(on_chain, |quotes| sane(quotes, on_chain, underpriced));
+    let sane = quotes.map_or(on_chain, |quotes| sane(quotes, is_set, underpriced));
     let own = open.fee_limit.filter(|_| cause != Cause::GiveUp).unwrap_or(on_chain);
     on_chain.min(sane).min(own)
 }
 
 /// How far an offer is raised that nobody asks for. One of two endpoints that quotes next to nothing
-/// keeps nothing from being mined: where the chain has a limit, or an endpoint calls the offer too
-/// low, it is the higher quote that counts.
-fn sane(quotes: &FeeQuotes, on_chain: u128, underpriced: bool) -> u128 {
-    let is_limited = on_chain < u128::MAX;
-    let market = if is_limited || underpriced { quotes.highest } else { quotes.offered };
+/// keeps nothing from being mined: where the chain has a limit of its own, or an endpoint calls the
+/// offer too low, it is the higher quote that counts.
+fn sane(quotes: &FeeQuotes, is_set: bool, underpriced: bool) -> u128 {
+    let market = if is_set || underpriced { quotes.highest } else { quotes.offered };
     Fees::first(&Payload::default(), &market).most().saturating_mul(TIMES_THE_MARKET)
 }
 
@@ -261,7 +282,7 @@ async fn sign(
     track: &Arc<Track>,
     id: TxId,
     cause: Cause,
-    tx: UnsignedTx,
+    tx: Signable,
     kind: AttemptKind,
 ) {
     let lane = {
@@ -269,16 +290,15 @@ async fn sign(
         let Some(open) = book.get(id) else { return };
         open.lane
     };
-    let gas_limit = match kind.successor() {
-        Some(_) => gas_for_nothing(track, lane).await.unwrap_or(tx.gas_limit),
-        None => tx.gas_limit,
+    let tx = match kind.successor() {
+        Some(_) => tx.with_gas(gas_for_nothing(track, lane).await),
+        None => tx,
     };
-    let tx = UnsignedTx { gas_limit, ..tx };
-    let signed = match core.signers.get(&lane.signer) {
+    let signed = match core.signers.get(lane) {
         Some(signer) => sign::sign_one(signer, &tx, kind).await,
         None => return,
     };
-    core.signing.note(lane.signer, signed.as_ref().err());
+    core.signing.note(lane, signed.as_ref().err());
     // Signing may have taken long.
     let testimony = match (&signed, cause) {
         (Ok(_), Cause::GiveUp) => abandon::ask(core, track, id).await,
@@ -319,7 +339,8 @@ fn is_given_up(
 /// What an empty transaction needs, which is not the same on all chains.
 pub(crate) async fn gas_for_nothing(track: &Track, lane: Lane) -> Option<u64> {
     let nothing = Payload { to: Some(lane.signer), ..Payload::default() };
-    track.pool.estimate_gas(lane.signer, &nothing).await.ok().map(gas_limit_for)
+    let estimate = track.pool.estimate_gas(lane.signer, &nothing).await.ok()?;
+    Some(limits::gas_limit(track, estimate).await)
 }
 
 /// The change that writes the new attempt, if it is wanted still. It is sent once it is written.
@@ -358,14 +379,20 @@ fn decided(
     Some(change)
 }
 
-/// New attempts that have just been written are sent.
+/// New attempts that have just been written are sent, on a lane that is stopped for want of funds too,
+/// if its lowest one costs less than what could not be paid.
 pub(crate) fn written(core: &Core, lane: Lane, changes: &[(TxId, NewAttempt)]) {
     let Some(track) = core.tracks.get(lane.chain) else { return };
-    {
+    let lowest = {
         let mut book = track.book();
         for (id, attempt) in changes {
             book.add_attempt(*id, bind::written(attempt));
         }
+        let lowest = book.unmined_of(lane).next();
+        lowest.filter(|open| changes.iter().any(|(id, _)| *id == open.id)).and_then(price)
+    };
+    if let Some(cost) = lowest {
+        track.funds().offered(lane, cost);
     }
     core.submit(track, changes.iter().map(|(id, _)| *id));
 }
@@ -375,6 +402,38 @@ pub(crate) fn cost(raw: &Bytes) -> Option<U256> {
     let tx = UnsignedTx::of(raw)?;
     let gas = U256::from(tx.gas_limit).saturating_mul(U256::from(tx.fees.most()));
     Some(gas.saturating_add(tx.value))
+}
+
+/// What a transaction's newest attempt may cost at most.
+fn price(open: &Open) -> Option<U256> {
+    cost(&open.newest()?.raw)
+}
+
+/// Those of a lane whose account cannot pay that are to offer less: the chain asks for less than half of
+/// what they offer by now, which nobody took and no caller stated, and the account can pay that for the
+/// lowest.
+pub(crate) fn too_dear(core: &Core, track: &Track, lane: Lane, balance: U256) -> Vec<TxId> {
+    let Some(quote) = track.quote(bind::fresh_quote()) else { return Vec::new() };
+    let ceiling = core.ceiling(lane.chain, Some(&quote));
+    let cheaper = |open: &Open| {
+        let before = UnsignedTx::of(&open.newest()?.raw)?;
+        let limit = open.fee_limit.map_or(ceiling.limit(), |own| own.min(ceiling.limit()));
+        let fees = core.settings.tx.fees.first(&Payload::default(), &quote, limit);
+        let is_free = !open.has_stated_price && !open.may_be_had() && !open.replacing;
+        let is_much = fees.most().saturating_mul(2) <= before.fees.most();
+        let gas = U256::from(before.gas_limit).saturating_mul(U256::from(fees.most()));
+        (is_free && is_much).then(|| gas.saturating_add(before.value))
+    };
+    let book = track.book();
+    let mut unmined = book.unmined_of(lane);
+    let lowest = unmined.next().and_then(|open| Some((open.id, cheaper(open)?)));
+    match lowest.filter(|(_, cost)| *cost <= balance) {
+        Some((lowest, _)) => {
+            let others = unmined.filter(|open| cheaper(open).is_some()).map(|open| open.id);
+            std::iter::once(lowest).chain(others).collect()
+        }
+        None => Vec::new(),
+    }
 }
 
 /// What an attempt carries, in wei.
@@ -417,11 +476,11 @@ mod tests {
     fn hole_23_one_low_quote_of_two_does_not_keep_offers_low() {
         let legacy = |gas_price| FeeQuote::Legacy { gas_price };
         let apart = FeeQuotes { offered: legacy(1), highest: legacy(1_000) };
-        assert_eq!(sane(&apart, u128::MAX, true), 10_000, "the other one calls it too low");
-        assert_eq!(sane(&apart, 50_000, false), 10_000, "the chain has a limit");
-        assert_eq!(sane(&apart, u128::MAX, false), 10, "nobody wants more, and nothing limits it");
+        assert_eq!(sane(&apart, false, true), 10_000, "the other one calls it too low");
+        assert_eq!(sane(&apart, true, false), 10_000, "the chain has a limit");
+        assert_eq!(sane(&apart, false, false), 10, "nobody wants more, and no limit is set");
         let agreed = FeeQuotes { offered: legacy(7), highest: legacy(7) };
-        assert_eq!(sane(&agreed, u128::MAX, true), 70);
+        assert_eq!(sane(&agreed, false, true), 70);
     }
 
     /// Outsiders had driven the quote up when it was first offered, and no endpoint took it. Ten times

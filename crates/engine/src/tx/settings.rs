@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stile_chain::{Chains, TxSigner};
-use stile_domain::{Address, ChainId, EstimatePolicy, FeePolicy, Finality, Market};
+use stile_chain::Chains;
+use stile_domain::{ChainId, EstimatePolicy, FeePolicy, Finality, Market};
 
 use crate::cluster::in_registry::NodeRegistry;
 use crate::cluster::membership::Membership;
 use crate::cluster::shares::CallLimits;
+use crate::signers::Signers;
 
 /// How managed transactions are sent and followed.
 #[derive(Debug, Clone)]
@@ -28,8 +29,8 @@ pub struct TxSettings {
     pub bump_after: Option<Duration>,
     /// How fees are chosen.
     pub fees: Arc<dyn FeePolicy>,
-    /// The most that an attempt may offer for a unit of gas, by chain; chains that are not named
-    /// have no limit.
+    /// The most that any attempt may offer for a unit of gas, in wei, by chain. On chains that are not
+    /// named it is ten times what the chain asks for, see [`stile_domain::Ceiling`].
     pub fee_limits: HashMap<ChainId, u128>,
     /// What is done when somebody else uses a lane's nonces.
     pub outside_use: OutsideUse,
@@ -64,9 +65,9 @@ impl Default for TxSettings {
 }
 
 impl TxSettings {
-    /// The most that an attempt may offer on a chain.
-    pub(crate) fn fee_limit(&self, chain: ChainId) -> u128 {
-        self.fee_limits.get(&chain).copied().unwrap_or(u128::MAX)
+    /// The limit that is set for a chain.
+    pub(crate) fn fee_limit(&self, chain: ChainId) -> Option<u128> {
+        self.fee_limits.get(&chain).copied()
     }
 }
 
@@ -84,8 +85,8 @@ pub enum OutsideUse {
 pub struct Managed {
     /// The chains they go to.
     pub chains: Arc<Chains>,
-    /// Who signs for which account. Accounts without a signer have bare nonces only.
-    pub signers: HashMap<Address, Arc<dyn TxSigner>>,
+    /// Who signs on which lane.
+    pub signers: Signers,
     /// Where this node is told of; where other nodes are learned from, if it is shared. `None` for the
     /// store alone.
     pub registry: Option<NodeRegistry>,

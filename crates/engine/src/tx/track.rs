@@ -12,6 +12,7 @@ use crate::tx::adopt::READERS;
 use crate::tx::book::Book;
 use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
+use crate::tx::limits::BlockGas;
 use crate::tx::submit::Queues;
 
 /// The chains that transactions go to.
@@ -33,6 +34,8 @@ pub(crate) struct Track {
     window: Mutex<HeaderWindow>,
     heads: Mutex<Option<Heads>>,
     quote: Mutex<Option<(Instant, FeeQuotes)>>,
+    /// The most gas of its blocks.
+    pub(crate) block_gas: BlockGas,
     adopted: Mutex<Vec<Lane>>,
     funds: Mutex<Funds>,
     estimates: Mutex<Estimates>,
@@ -77,6 +80,7 @@ impl Tracks {
                 window: Mutex::new(HeaderWindow::new(window, [])),
                 heads: Mutex::default(),
                 quote: Mutex::default(),
+                block_gas: BlockGas::default(),
                 adopted: Mutex::default(),
                 funds: Mutex::default(),
                 estimates: Mutex::default(),

@@ -6,13 +6,15 @@
 
 use std::sync::Arc;
 
-use stile_domain::{FeeLimitReached, Fees, Lane, TxId, TxState};
+use stile_domain::{FeeLimitReached, Fees, Lane, Payload, TxId, TxState};
 use stile_store::{StoreError, Tx, Wish, Withdrawal};
 use tracing::{debug, info};
 
 use crate::cluster;
 use crate::core::Core;
 use crate::metrics;
+use crate::tx::error::TxError;
+use crate::tx::limits;
 use crate::tx::memorise;
 use crate::tx::replace::{Cause, replace};
 
@@ -91,14 +93,25 @@ pub(crate) async fn speed_up(
             return Err(ReplaceError::TooLate(Box::new(tx)));
         }
     }
-    let limit = core.settings.tx.fee_limit(tx.lane.chain);
-    if let Some(wanted) = fees.map(|fees| fees.most()).filter(|wanted| *wanted > limit) {
-        return Err(ReplaceError::FeeLimit(FeeLimitReached { wanted, limit }));
-    }
     if let Some(fees) = fees {
+        if let Err(TxError::FeeLimit { reached, .. }) = within_limit(core, tx.lane, fees).await {
+            return Err(ReplaceError::FeeLimit(reached));
+        }
         check(core, id, &fees).await?;
     }
     leave(core, id, Wish::SpeedUp(fees)).await
+}
+
+async fn within_limit(core: &Core, lane: Lane, fees: Fees) -> Result<(), TxError> {
+    let stated = match fees {
+        Fees::Legacy { gas_price } => Payload { gas_price: Some(gas_price), ..Payload::default() },
+        Fees::Market { max_fee_per_gas, max_priority_fee_per_gas } => Payload {
+            max_fee_per_gas: Some(max_fee_per_gas),
+            max_priority_fee_per_gas: Some(max_priority_fee_per_gas),
+            ..Payload::default()
+        },
+    };
+    limits::check(core, lane, &stated).await
 }
 
 /// Refuses fees that no chain node would take in place of the newest attempt's.

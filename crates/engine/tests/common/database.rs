@@ -68,7 +68,7 @@ impl Database {
 /// Waits are longer than a sound database needs and shorter than the deadline of a test.
 fn open_at(url: String) -> Arc<dyn Store> {
     let options = OpenOptions {
-        url,
+        url: url.into(),
         direct_url: None,
         pool_size: 8,
         statement_timeout: Duration::from_secs(10),

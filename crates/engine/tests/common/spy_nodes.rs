@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{Incarnation, NodeId};
+use stile_domain::{Incarnation, NodeId, Timestamp};
 use stile_store::{Heard, LaneNews, LiveNode, NodeRecord, NodeStore, StoreError};
 use tokio::sync::mpsc;
 
@@ -11,7 +11,11 @@ use super::spy::Spy;
 
 #[async_trait]
 impl NodeStore for Spy {
-    async fn heartbeat(&self, node: &NodeRecord, start: bool) -> Result<bool, StoreError> {
+    async fn heartbeat(
+        &self,
+        node: &NodeRecord,
+        start: bool,
+    ) -> Result<Option<Timestamp>, StoreError> {
         self.inner.heartbeat(node, start).await
     }
 

@@ -35,7 +35,7 @@ impl Scene {
         let anvil = Anvil::start(AnvilOptions { accounts: 1, ..AnvilOptions::default() }).await;
         let account = anvil.accounts().await.remove(0);
         let chain = Arc::new(Chain::of(&anvil));
-        let settings = asking(bench, has_key.then(|| lane_of(&account).signer));
+        let settings = asking(bench, has_key.then(|| lane_of(&account)));
         let node = bench.start_with(settings, Arc::clone(&chain) as _).await;
         Self { anvil, account, chain, node }
     }
@@ -71,7 +71,7 @@ impl Scene {
 }
 
 /// Settings of a node that asks the chain when there is reason to.
-fn asking(bench: &Bench, key: Option<stile_domain::Address>) -> Settings {
+fn asking(bench: &Bench, key: Option<stile_domain::Lane>) -> Settings {
     Settings {
         chain_query: ChainQuery::Enabled(BlockTag::Latest),
         signs_for: HashSet::from_iter(key),

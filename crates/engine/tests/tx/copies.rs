@@ -61,7 +61,7 @@ impl HotCopy {
 
     fn open(&self) -> Arc<dyn Store> {
         let options = OpenOptions {
-            url: format!("sqlite://{}", self.directory.path().join("stile.db").display()),
+            url: format!("sqlite://{}", self.directory.path().join("stile.db").display()).into(),
             direct_url: None,
             pool_size: 8,
             statement_timeout: Duration::from_secs(10),
@@ -82,19 +82,21 @@ async fn outsider(anvil: &Anvil, wei: u64) -> Value {
     anvil.rpc("eth_sendTransaction", json!([transaction])).await
 }
 
+/// Others use the key by declaration, and two transactions at most are on their way.
+fn follows(bench: &Bench) -> Settings {
+    let usual = settings(bench, "a");
+    let outside_use = OutsideUse::Follow;
+    let tx = TxSettings { max_in_flight: 2, outside_use, ..usual.tx.clone() };
+    Settings { tx, ..usual }
+}
+
 /// Fails if the chain is not asked before a nonce is bound where others use the key by declaration, or if
 /// a person has to say that they do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hole_20_a_copy_pays_nobody_twice_where_lanes_follow_outside_use() {
     let bench = Bench::sqlite(QUEUE).await;
     let anvil = chain(false).await;
-    let follows = || {
-        let usual = settings(&bench, "a");
-        let outside_use = OutsideUse::Follow;
-        let tx = TxSettings { max_in_flight: 2, outside_use, ..usual.tx.clone() };
-        Settings { tx, ..usual }
-    };
-    let node = start(&bench, follows(), &[anvil.url()]).await;
+    let node = start(&bench, follows(&bench), &[anvil.url()]).await;
     let mut txs = Vec::new();
     for wei in 1..=5 {
         txs.push(send(&node, pays(wei)).await);
@@ -108,7 +110,7 @@ async fn hole_20_a_copy_pays_nobody_twice_where_lanes_follow_outside_use() {
     anvil.mine(1).await;
     assert_eq!(paid(&anvil).await, [1, 2, 3, 4, 5, 9]);
 
-    let node = start_on(copy.open(), follows(), &[anvil.url()]).await;
+    let node = start_on(copy.open(), follows(&bench), &[anvil.url()]).await;
     confirmed(&node, &anvil, &txs).await;
     assert_eq!(paid(&anvil).await, [1, 2, 3, 4, 5, 9], "each once, ever");
     // Nobody has to say anything: what is new goes on, and so does whoever else has the key.
@@ -124,6 +126,72 @@ async fn hole_20_a_copy_pays_nobody_twice_where_lanes_follow_outside_use() {
     let seventh = send(&node, pays(7)).await;
     confirmed(&node, &anvil, std::slice::from_ref(&seventh)).await;
     assert_eq!(paid(&anvil).await, [1, 2, 3, 4, 5, 9, 6, 10, 7]);
+    node.shutdown().await;
+}
+
+/// Fails if the end of a pause moves the cursor past what a lost history has sent, and sends it again; or
+/// if a person has to say that others use the key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hole_20_a_paused_copy_is_resumed_and_pays_nobody_twice_where_lanes_follow_outside_use() {
+    let bench = Bench::sqlite(QUEUE).await;
+    let anvil = chain(false).await;
+    let node = start(&bench, follows(&bench), &[anvil.url()]).await;
+    let mut txs = Vec::new();
+    for wei in 1..=5 {
+        txs.push(send(&node, pays(wei)).await);
+    }
+    until(&node, txs[1].id, TxState::Submitted).await;
+    assert!(node.nonces().pause(lane(0), "before the backup").await.unwrap());
+    let copy = HotCopy::of(&bench);
+    node.lanes().resume(lane(0), false).await.unwrap();
+    confirmed(&node, &anvil, &txs).await;
+    node.shutdown().await;
+
+    let node = start_on(copy.open(), follows(&bench), &[anvil.url()]).await;
+    eventually("the pause to be ended", async || {
+        let resumption = node.lanes().resume(lane(0), false).await.ok()?;
+        resumption.resumed.then_some(())
+    })
+    .await;
+    confirmed(&node, &anvil, &txs).await;
+    let sixth = send(&node, pays(6)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&sixth)).await;
+    assert_eq!(paid(&anvil).await, [1, 2, 3, 4, 5, 6], "each once, ever");
+    node.shutdown().await;
+}
+
+/// Fails if the end of a pause forgets what a lost history has sent, because nothing waits then: the
+/// caller who asks again is paid twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hole_20_a_paused_copy_is_resumed_and_what_is_asked_for_again_is_not_paid_again() {
+    let bench = Bench::sqlite(QUEUE).await;
+    let anvil = chain(false).await;
+    let node = start(&bench, settings(&bench, "a"), &[anvil.url()]).await;
+    let first = send(&node, pays(1)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&first)).await;
+    assert!(node.nonces().pause(lane(0), "before the backup").await.unwrap());
+    let copy = HotCopy::of(&bench);
+    node.lanes().resume(lane(0), false).await.unwrap();
+    let lost = send(&node, pays(2)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&lost)).await;
+    node.shutdown().await;
+
+    let node = start_on(copy.open(), settings(&bench, "a"), &[anvil.url()]).await;
+    eventually("the pause to be ended", async || {
+        let resumption = node.lanes().resume(lane(0), false).await.ok()?;
+        resumption.resumed.then_some(())
+    })
+    .await;
+    // What is new needs nobody's word, and what was sent is known from the chain.
+    let third = send(&node, pays(3)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&third)).await;
+    let again = send(&node, pays(2)).await;
+    eventually("it to wait for a word", async || {
+        (get(&node, again.id).await.standing.sub_state == Some(SubState::Restored)).then_some(())
+    })
+    .await;
+    anvil.mine(3).await;
+    assert_eq!(paid(&anvil).await, [1, 2, 3], "each once, ever");
     node.shutdown().await;
 }
 

@@ -1,12 +1,11 @@
 //! A chain that takes questions and does not answer, beside one that does.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stile_chain::{Chains, PoolOptions, TxSigner};
-use stile_domain::{Address, ChainId, Lane, TxState};
-use stile_engine::{Managed, Node, Settings};
+use stile_domain::{ChainId, Lane, TxState};
+use stile_engine::{Managed, Node, Settings, Signers};
 use testkit::{Anvil, AnvilOptions, RpcProxy, eventually_within};
 
 use crate::common::{Bench, on, on_both_stores};
@@ -26,8 +25,10 @@ async fn hole_26_a_hanging_chain_does_not_hold_up_the_gaps_of_another(bench: Ben
     let urls = [(lane(0).chain, healthy.url().to_owned()), (dead, proxy.url())];
     let urls = urls.map(|(chain, url)| (chain, vec![url]));
     let chains = Arc::new(Chains::new(urls, options).unwrap());
-    let signers: HashMap<Address, Arc<dyn TxSigner>> =
-        HashMap::from([(signer(0).address(), Arc::new(signer(0)) as Arc<dyn TxSigner>)]);
+    let mut signers = Signers::new();
+    for chain in [lane(0).chain, dead] {
+        signers.add(chain, Arc::new(signer(0))).unwrap();
+    }
     let managed = Managed { chains: Arc::clone(&chains), signers, ..Managed::default() };
     let node = Node::start_managed(settings, bench.database.open(), chains, managed).await.unwrap();
 

@@ -1,12 +1,11 @@
 //! A chain, a signer that it knows, and nodes that send.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stile_chain::{BlockTag, Chains, LocalSigner, PoolOptions, TxSigner};
 use stile_domain::{Address, ChainId, Finality, Lane, Payload, TxId, TxState, U256};
-use stile_engine::{Accepted, ChainQuery, Managed, Node, Settings, TxRequest, TxSettings};
+use stile_engine::{Accepted, ChainQuery, Managed, Node, Settings, Signers, TxRequest, TxSettings};
 use stile_store::{Store, Tx, TxEvent};
 use testkit::{Anvil, AnvilOptions, eventually, eventually_within};
 
@@ -68,9 +67,10 @@ pub(crate) async fn start_with(
     let poll_interval = Duration::from_millis(50);
     let options = PoolOptions { poll_interval, answer_timeout, ..PoolOptions::default() };
     let chains = Arc::new(Chains::new([(ChainId::new(31337).unwrap(), urls)], options).unwrap());
-    let signers: HashMap<Address, Arc<dyn TxSigner>> = (0..KEYS.len())
-        .map(|n| (signer(n).address(), Arc::new(signer(n)) as Arc<dyn TxSigner>))
-        .collect();
+    let mut signers = Signers::new();
+    for n in 0..KEYS.len() {
+        signers.add(lane(n).chain, Arc::new(signer(n))).unwrap();
+    }
     let managed = Managed { chains: Arc::clone(&chains), signers, ..Managed::default() };
     Node::start_managed(settings, store, chains, managed).await.unwrap()
 }

@@ -142,11 +142,16 @@ async fn hole_25_a_read_only_endpoint_does_not_hide_what_the_other_says(bench: B
         (RpcProxy::start(anvil.url()).await, RpcProxy::start(anvil.url()).await);
     no_method.fail(SEND, -32601, "the method eth_sendRawTransaction does not exist");
     forbidden.fail_with_status(SEND, 403, None);
-    let endpoints = [no_method.url(), anvil.url().to_owned(), forbidden.url()];
+    // The only one that takes transactions refuses what carries this, as too much gas for a block.
+    let taking = RpcProxy::start(anvil.url()).await;
+    let words = || (-32000, "exceeds block gas limit".to_owned());
+    taking.refuse_sends(move |raw| raw.contains("0101010101010101").then(words));
+    let endpoints = [no_method.url(), taking.url(), forbidden.url()];
     let endpoints = endpoints.each_ref().map(String::as_str);
     let node = start(&bench, settings(&bench, "a"), &endpoints).await;
     let mut large = transfer(0, "large");
-    large.payload.gas_limit = Some(1_000_000_000);
+    large.payload.data = vec![1; 100].into();
+    large.payload.gas_limit = Some(100_000);
     let large = send(&node, large).await;
     let small = send(&node, transfer(0, "small")).await;
     let failed = until(&node, large.id, TxState::Failed).await;

@@ -1,11 +1,13 @@
-//! API keys over HTTP, for admins: list, make, revoke.
+//! API keys over HTTP, for admins: list, make, rotate, revoke.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `text` | operations and signers as callers write them |
+//! | `rotate` | a new key in the place of an old one |
+//! | `text` | operations, signers and networks as callers write them |
 //!
-//! The first key may be made here too: while there is none, the server is open to its own machine.
+//! The first key may be made here too: until there was one, the server is open to its own machine.
 
+pub(crate) mod rotate;
 mod text;
 
 use std::time::Duration;
@@ -15,7 +17,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use stile_domain::{KeyId, Operation, Scope, ScopeError, SignerScope, Timestamp, Token};
+use stile_domain::{KeyId, Networks, Operation, Scope, ScopeError, SignerScope, Timestamp, Token};
 use stile_store::{Key, KeyRef, NewKey};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -47,12 +49,20 @@ pub(crate) struct KeyView {
     operations: Vec<&'static str>,
     /// For which signers.
     signers: SignersText,
+    /// The networks that it may be used from; null for anywhere.
+    #[schema(value_type = Option<Vec<schema::Network>>)]
+    from: Option<Vec<String>>,
     /// When it was made. All times are the database's.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     /// When it ends by itself; null for never.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
+    /// When it was last used, give or take a minute; null for never.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_used_at: Option<Timestamp>,
+    /// The key that took its place; null if it was not rotated.
+    replaced_by: Option<Uuid>,
     /// When it was revoked; null if it was not.
     #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<Timestamp>,
@@ -66,8 +76,11 @@ impl From<Key> for KeyView {
             hint: key.hint,
             operations: key.scope.operations().map(Operation::name).collect(),
             signers: SignersText(key.scope.signers().clone()),
+            from: key.networks.map(|networks| networks.texts().collect()),
             created_at: key.created_at,
             expires_at: key.expires_at,
+            last_used_at: key.last_used_at,
+            replaced_by: key.replaced_by.map(|id| id.0),
             revoked_at: key.revoked_at,
         }
     }
@@ -82,6 +95,15 @@ pub(crate) struct MadeKey {
     /// another key.
     #[schema(pattern = "^stile_[A-Za-z0-9_-]{43}$")]
     token: String,
+}
+
+impl MadeKey {
+    /// The answer that has the token, which nobody on the way may keep.
+    fn answer(key: Key, token: &Token) -> Response {
+        let made = Self { key: key.into(), token: token.reveal().to_owned() };
+        let headers = [(header::CACHE_CONTROL, "no-store")];
+        (StatusCode::CREATED, headers, Json(made)).into_response()
+    }
 }
 
 /// A key to be made.
@@ -103,6 +125,10 @@ pub(crate) struct MakeBody {
     /// For which signers. A key for all of them says so; only one that may do `admin`, which is
     /// always for all, can leave it out.
     signers: Option<SignersText>,
+    /// Where it may be used from, by the address at the other end of the connection; anywhere if left
+    /// out. Behind a reverse proxy that is the proxy's.
+    #[schema(value_type = Option<Vec<schema::Network>>, min_items = 1, max_items = 32)]
+    from: Option<Vec<String>>,
     /// How long it is good for; for ever if left out.
     #[schema(value_type = Option<schema::Lifetime>)]
     expires_in_seconds: Option<u64>,
@@ -154,16 +180,35 @@ impl MakeBody {
         })
     }
 
-    fn lifetime(&self) -> Result<Option<Duration>, Problem> {
-        match self.expires_in_seconds {
-            None => Ok(None),
-            Some(seconds @ 1..=LONGEST_LIFETIME_SECONDS) => Ok(Some(Duration::from_secs(seconds))),
-            Some(_) => {
-                let rule = format!("must be from 1 to {LONGEST_LIFETIME_SECONDS}");
-                Err(Problem::field("expiresInSeconds", rule))
-            }
+    fn networks(&self) -> Result<Option<Networks>, Problem> {
+        let networks = self.from.as_ref().map(Networks::new).transpose();
+        networks.map_err(|error| Problem::field("from", error.to_string()))
+    }
+}
+
+/// A time in a body, which may be left out.
+fn seconds(field: &'static str, given: Option<u64>) -> Result<Option<Duration>, Problem> {
+    match given {
+        None => Ok(None),
+        Some(seconds @ 1..=LONGEST_LIFETIME_SECONDS) => Ok(Some(Duration::from_secs(seconds))),
+        Some(_) => {
+            Err(Problem::field(field, format!("must be from 1 to {LONGEST_LIFETIME_SECONDS}")))
         }
     }
+}
+
+/// A new token.
+fn fresh_token() -> Result<Token, Problem> {
+    Token::fresh().map_err(|error| {
+        tracing::error!(%error, "the operating system has no randomness");
+        Problem::new(Code::Internal, "see the log")
+    })
+}
+
+/// The key in a path.
+fn key_id(text: &str) -> Result<KeyId, Problem> {
+    let id = Uuid::try_parse(text).map(KeyId);
+    id.map_err(|_| Problem::field("keyId", "must be a UUID, as GET /api/v1/keys has it"))
 }
 
 /// List the keys, in the order they were made.
@@ -198,22 +243,18 @@ pub(crate) async fn create(
     Body(body): Body<MakeBody>,
 ) -> Result<Response, Problem> {
     let name = body.name.parse().map_err(|e| Problem::field("name", format!("{e}")))?;
-    let (scope, lifetime) = (body.scope()?, body.lifetime()?);
-    let token = Token::fresh().map_err(|error| {
-        tracing::error!(%error, "the operating system has no randomness");
-        Problem::new(Code::Internal, "see the log")
-    })?;
-    let hint = token.hint().to_owned();
-    let new = NewKey { id: KeyId::fresh(), name, hash: token.hash(), hint, scope, lifetime };
+    let (scope, networks) = (body.scope()?, body.networks()?);
+    let lifetime = seconds("expiresInSeconds", body.expires_in_seconds)?;
+    let (id, token) = (KeyId::fresh(), fresh_token()?);
+    let (hash, hint) = (token.hash(), token.hint().to_owned());
+    let new = NewKey { id, name, hash, hint, scope, networks, lifetime };
     let Some(key) = app.guard.store().create_key(&new).await? else {
         let detail = format!("there is a key named {} already", new.name);
         return Err(Problem::new(Code::KeyNameTaken, detail));
     };
     tracing::warn!(key = %key.id, name = %key.name, "API key made");
     app.guard.refresh().await;
-    let made = MadeKey { key: key.into(), token: token.reveal().to_owned() };
-    let headers = [(header::CACHE_CONTROL, "no-store")];
-    Ok((StatusCode::CREATED, headers, Json(made)).into_response())
+    Ok(MadeKey::answer(key, &token))
 }
 
 /// Revoke a key, for good.
@@ -232,9 +273,7 @@ pub(crate) async fn revoke(
     State(app): State<Shared>,
     Parts(id): Parts<String>,
 ) -> Result<StatusCode, Problem> {
-    let id = Uuid::try_parse(&id).map(KeyId);
-    let id =
-        id.map_err(|_| Problem::field("keyId", "must be a UUID, as GET /api/v1/keys has it"))?;
+    let id = key_id(&id)?;
     let Some(key) = app.guard.store().revoke_key(&KeyRef::Id(id)).await? else {
         return Err(Problem::new(Code::KeyNotFound, format!("there is no API key {id}")));
     };

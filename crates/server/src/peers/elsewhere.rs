@@ -5,12 +5,12 @@ use std::time::Duration;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use stile_domain::Lane;
+use stile_domain::{Holder, Lane};
 use stile_engine::NonceError;
-use stile_store::Owner;
+use stile_store::StoreError;
 
 use super::NotHolder;
-use super::forward::{NoAnswer, TIMEOUT};
+use super::forward::{Answer, NoAnswer, Peer, TIMEOUT};
 use super::original::Original;
 use crate::app::Served;
 use crate::code::Code;
@@ -53,16 +53,20 @@ impl Served {
                 Ok(done) => return Ok(done.into_response()),
                 Err(error) => error,
             };
-            let Some(url) = self.way(original, owner(&error)) else { return Err(error.into()) };
-            let (last, most) = match self.forwarder.pass_on(&url, original).await {
-                Ok(answer) if answer.has_moved() => {
-                    (Ok(answer.into_response()), TRIES_WHILE_IT_MOVES)
-                }
-                Ok(answer) => return Ok(answer.into_response()),
-                Err(NoAnswer::Absent) => (Err(unreachable(&url)), TRIES_IF_ABSENT),
-                Err(NoAnswer::Silent) => return Err(unreachable(&url)),
-                // The caller may have more luck there.
-                Err(NoAnswer::Refused) => return Err(error.into()),
+            let (last, most) = match self.way(original, owner(&error)).await? {
+                Way::Here => return Err(error.into()),
+                // It starts or stops just now: before long the database knows it, or the lane moves.
+                Way::Unknown(url) => (Err(unreachable(&url)), TRIES_IF_ABSENT),
+                Way::To(peer) => match self.pass_on(&peer, original).await {
+                    Ok(answer) if answer.has_moved() => {
+                        (Ok(answer.into_response()), TRIES_WHILE_IT_MOVES)
+                    }
+                    Ok(answer) => return Ok(answer.into_response()),
+                    Err(NoAnswer::Absent) => (Err(unreachable(peer.url())), TRIES_IF_ABSENT),
+                    Err(NoAnswer::Silent) => return Err(unreachable(peer.url())),
+                    // The caller may have more luck there.
+                    Err(NoAnswer::Refused) => return Err(error.into()),
+                },
             };
             if tries >= most {
                 return last;
@@ -74,10 +78,20 @@ impl Served {
         }
     }
 
-    /// Where a call goes that another node should have; `None` if it stays here.
-    fn way(&self, original: &Original, owner: Option<&Owner>) -> Option<String> {
-        let url = owner?.url.clone()?;
-        self.forwarder.may_pass_on(original, self.guard.is_open()).then_some(url)
+    /// Where a call goes that another node should have. Only a node that the database knows gets it,
+    /// whatever is written on the lane.
+    async fn way(&self, original: &Original, owner: Option<Holder>) -> Result<Way, StoreError> {
+        let Some(owner) = owner else { return Ok(Way::Here) };
+        if !self.forwarder.may_pass_on(original, self.guard.is_open()) {
+            return Ok(Way::Here);
+        }
+        let Some(peer) = self.forwarder.peer(owner.clone()) else { return Ok(Way::Here) };
+        let known = self.node.router().knows(&owner).await?;
+        Ok(if known { Way::To(peer) } else { Way::Unknown(peer.url().to_owned()) })
+    }
+
+    async fn pass_on(&self, peer: &Peer, original: &Original) -> Result<Answer, NoAnswer> {
+        self.forwarder.pass_on(peer, original, self.node.router().time()).await
     }
 
     /// What becomes of a transaction whose lane may be another node's: `None` if it is taken here,
@@ -101,11 +115,13 @@ impl Served {
         }
         let held = transactions.held_elsewhere(lane, PASSED_ON_WITHIN).await?;
         let Some(owner) = held else { return Ok(None) };
-        let Some(url) = self.way(original, Some(&owner)) else { return Ok(None) };
-        match self.forwarder.pass_on(&url, original).await {
+        let Way::To(peer) = self.way(original, Some(owner.holder())).await? else {
+            return Ok(None);
+        };
+        match self.pass_on(&peer, original).await {
             Ok(answer) => Ok(Some(answer.into_response())),
             // It has not heard of it, or the name of the request makes sure that it lands once.
-            Err(NoAnswer::Silent) if request_id.is_none() => Err(unreachable(&url)),
+            Err(NoAnswer::Silent) if request_id.is_none() => Err(unreachable(peer.url())),
             Err(_) => {
                 self.node.nonces().ask_again(lane);
                 Ok(None)
@@ -118,23 +134,26 @@ impl Served {
         &self,
         lane: Lane,
         original: &Original,
-    ) -> Result<Option<String>, Problem> {
+    ) -> Result<Option<Peer>, Problem> {
         let owner = self.node.transactions().held_elsewhere(lane, PASSED_ON_WITHIN).await?;
-        Ok(self.way(original, owner.as_ref()))
+        match self.way(original, owner.map(|owner| owner.holder())).await? {
+            Way::To(peer) => Ok(Some(peer)),
+            Way::Here | Way::Unknown(_) => Ok(None),
+        }
     }
 
     /// Passes a part of a batch on, with an answer for each. Otherwise, `Some` of where it went if
     /// the other node may have taken it, `None` if it has not.
     pub(crate) async fn part_of_batch(
         &self,
-        url: &str,
+        peer: &Peer,
         part: &[&RawValue],
         original: &Original,
     ) -> Result<Vec<Box<RawValue>>, Option<String>> {
-        let silent = || Some(url.to_owned());
+        let silent = || Some(peer.url().to_owned());
         let body = serde_json::to_vec(&Batch { items: part.to_vec() }).map_err(|_| None)?;
         let original = Original { body: body.into(), ..original.clone() };
-        let answer = self.forwarder.pass_on(url, &original).await;
+        let answer = self.pass_on(peer, &original).await;
         let answer = answer.map_err(|why| if why == NoAnswer::Silent { silent() } else { None })?;
         let answers: Option<Batch<Box<RawValue>>> = answer.read();
         let answers = answers.map(|batch| batch.items).filter(|items| items.len() == part.len());
@@ -168,12 +187,20 @@ impl Served {
     pub(crate) async fn by_holder(&self, lane: Lane, original: &Original) -> Option<Response> {
         let route = self.node.router().route(lane).await.ok()?;
         let holder = route.holder.filter(|holder| holder.node != *self.node.id())?;
-        if !self.forwarder.may_pass_on(original, self.guard.is_open()) {
-            return None;
-        }
-        let answer = self.forwarder.pass_on(&holder.url?, original).await.ok()?;
+        let Ok(Way::To(peer)) = self.way(original, Some(holder)).await else { return None };
+        let answer = self.pass_on(&peer, original).await.ok()?;
         (!answer.has_moved()).then(|| answer.into_response())
     }
+}
+
+/// Where a call goes.
+enum Way {
+    /// It stays here.
+    Here,
+    /// To this node.
+    To(Peer),
+    /// To a node at this URL that the database does not know.
+    Unknown(String),
 }
 
 /// A batch, or the answer to one.
@@ -183,9 +210,11 @@ struct Batch<I> {
 }
 
 /// Who has the lane, if that is why a call failed.
-fn owner(error: &NonceError) -> Option<&Owner> {
+fn owner(error: &NonceError) -> Option<Holder> {
     match error {
-        NonceError::NotHolder { owner, .. } | NonceError::Fenced { owner, .. } => Some(owner),
+        NonceError::NotHolder { owner, .. } | NonceError::Fenced { owner, .. } => {
+            Some(owner.holder())
+        }
         _ => None,
     }
 }

@@ -2,26 +2,40 @@
 //!
 //! A call is passed on once: it says so in a header, and whoever gets such a call answers it, well
 //! or badly, and never passes it on again. So there are no loops, whatever the nodes believe of
-//! each other. Only nodes may say so: they prove it by the cluster's secret, or all of it is on one
+//! each other. Only nodes may say so: they sign it by the cluster's secret, or all of it is on one
 //! machine and open to everybody there.
+//!
+//! Neither the secret nor a caller's token goes from one node to another. A call goes only to a node
+//! that the database knows, by TLS or on the same machine unless the network is declared to be
+//! trusted. Whether an answer is that node's is known by TLS alone: answers are not signed.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `original` | a call as it came, so that it can be passed on unchanged |
-//! | `forward` | passing it on |
-//! | `hop` | the headers between nodes |
 //! | `elsewhere` | when a call is passed on, taken here or refused |
+//! | `way` | which way it may go |
+//! | `forward` | passing it on |
+//! | `secret` | what nodes know each other by |
+//! | `pass` | what a call that is passed on carries, and what proves it |
+//! | `replays` | calls that were taken already |
+//! | `hop` | taking it in at the other end |
 
 mod elsewhere;
 mod forward;
 mod hop;
 mod original;
+mod pass;
+mod replays;
+mod secret;
+mod way;
 
 use std::fmt;
 
-pub(crate) use forward::Forwarder;
-pub(crate) use hop::check;
+pub(crate) use forward::{Forwarder, Peer};
+pub(crate) use hop::{Behalf, Came, Hop, unknown_neighbour};
 pub(crate) use original::{Original, Whole};
+pub use secret::{ClusterSecret, WeakSecret};
+pub use way::is_private_way;
 
 /// What a node does with a call that needs a lane which another node holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,46 +56,42 @@ pub struct ClusterOptions {
     pub not_holder: NotHolder,
     /// What nodes prove themselves to each other by.
     pub secret: Option<ClusterSecret>,
+    /// Whose certificates the other nodes have; `None` for those that the system believes.
+    pub authorities: Option<Authorities>,
+    /// Whether calls may go to other machines without TLS: nobody else is on the network.
+    pub trusted_network: bool,
 }
 
-/// A secret that all nodes of a cluster share.
+/// Certificates of the authorities that sign those of the nodes.
 #[derive(Clone)]
-pub struct ClusterSecret(String);
+pub struct Authorities(Vec<reqwest::Certificate>);
 
-/// What a shorter secret would be worth.
-const SHORTEST_SECRET: usize = 16;
+/// A text that has no certificates that can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("has no certificates in PEM that can be used: {0}")]
+pub struct NotCertificates(String);
 
-/// A text that cannot be a cluster's secret. It is not repeated.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("must be at least {SHORTEST_SECRET} visible ASCII characters")]
-pub struct NotASecret;
-
-impl ClusterSecret {
-    /// Checks that it can be sent in a header and cannot be guessed.
-    pub fn new(text: &str) -> Result<Self, NotASecret> {
-        let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
-        if visible && text.len() >= SHORTEST_SECRET {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(NotASecret)
+impl Authorities {
+    /// Reads one certificate or several, in PEM.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, NotCertificates> {
+        let said = |error: reqwest::Error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            NotCertificates(cause.unwrap_or_else(|| error.to_string()))
+        };
+        let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(said)?;
+        if certificates.is_empty() {
+            return Err(NotCertificates("there is none in it".into()));
         }
-    }
-
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether a text is the secret, in a time that says nothing about where they differ.
-    pub(crate) fn is(&self, text: &[u8]) -> bool {
-        let secret = self.0.as_bytes();
-        let differ = secret.iter().zip(text).fold(0, |differ, (one, other)| differ | (one ^ other));
-        std::hint::black_box(differ) == 0 && secret.len() == text.len()
+        // What is in them is looked at when a client is made.
+        let client = reqwest::Client::builder().tls_certs_only(certificates.clone());
+        client.build().map_err(said)?;
+        Ok(Self(certificates))
     }
 }
 
-impl fmt::Debug for ClusterSecret {
+impl fmt::Debug for Authorities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ClusterSecret(…)")
+        write!(f, "Authorities({})", self.0.len())
     }
 }
 
@@ -90,23 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_only_itself() {
-        let secret = ClusterSecret::new("correct-horse-battery").unwrap();
-        assert!(secret.is(b"correct-horse-battery"));
-        for other in
-            [&b""[..], b"correct-horse-batter", b"correct-horse-battery1", b"Correct-horse-battery"]
-        {
-            assert!(!secret.is(other), "{other:?}");
-        }
-        assert!(!format!("{secret:?}").contains("horse"));
-    }
-
-    #[test]
-    fn what_could_be_guessed_or_not_be_sent_is_no_secret() {
-        for text in
-            ["", "short", "sixteen\ncharacters", "with spaces is not fine", "ünvisible-in-ascii"]
-        {
-            assert!(ClusterSecret::new(text).is_err(), "{text}");
+    fn what_is_no_certificate_is_refused() {
+        let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for text in ["", "hello", junk] {
+            let error = Authorities::from_pem(text.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains("PEM"), "{error}");
         }
     }
 }

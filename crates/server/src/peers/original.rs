@@ -2,10 +2,11 @@
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method};
 use serde::de::DeserializeOwned;
 
 use super::hop::Hop;
+use crate::access::Access;
 use crate::extract::{self, Body};
 use crate::problem::Problem;
 
@@ -20,10 +21,12 @@ pub(crate) struct Original {
     pub(super) body: Bytes,
     /// Whether another node has passed it on already.
     pub(super) passed_on: bool,
+    /// On whose behalf it is made.
+    pub(super) access: Access,
 }
 
-/// What travels along.
-const TRAVELLING: [&str; 3] = ["authorization", "content-type", "idempotency-key"];
+/// What travels along. Not the caller's key: a node says on whose behalf it asks, and signs it.
+pub(super) const TRAVELLING: [&str; 2] = ["content-type", "idempotency-key"];
 
 /// A JSON body, and the call as it came.
 pub(crate) struct Whole<T> {
@@ -42,11 +45,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Whole<T> {
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let passed_on = parts.extensions.get::<Hop>().is_some_and(|hop| hop.0);
         let method = parts.method.clone();
-        let json = parts.headers.get(header::CONTENT_TYPE).cloned();
+        let access = Access::of(&parts)?;
         let bytes = Bytes::from_request(Request::from_parts(parts, body), state).await;
         let bytes = bytes.map_err(extract::unreadable)?;
-        let Body(body) = Body::read(json.as_ref(), &bytes)?;
-        Ok(Self { body, original: Original { method, path, headers, body: bytes, passed_on } })
+        let Body(body) = Body::read(&bytes)?;
+        let original = Original { method, path, headers, body: bytes, passed_on, access };
+        Ok(Self { body, original })
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::{HeaderMap, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use stile_registry::{JobId, NodeId, RegistryError};
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use crate::access::Access;
 use crate::app::Shared;
 use crate::code::Code;
 use crate::problem::{Problem, Problems};
+use crate::streams::Stream;
 
 /// The longest message: as long as the body of a call.
 const LONGEST_MESSAGE: usize = 64 * 1024;
@@ -51,13 +52,8 @@ const CONNECT: &str = "connect";
 pub(crate) async fn connect(
     State(app): State<Shared>,
     access: Access,
-    headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    if matches!(access, Access::Open) && is_from_elsewhere(&headers) {
-        let detail = "a page of another site may not connect while there are no API keys";
-        return Err(Problem::new(Code::Forbidden, detail));
-    }
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
         Err(why) => {
@@ -68,19 +64,9 @@ pub(crate) async fn connect(
         }
     };
     let upgrade = upgrade.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
-    let connection = Connection { app, access, node: None };
+    let stream = app.streams.open(&access)?;
+    let connection = Connection { app, access, node: None, _stream: stream };
     Ok(upgrade.on_upgrade(move |socket| connection.run(socket)))
-}
-
-/// Whether a browser says that a page of another site asks. Browsers let any page open a WebSocket to
-/// any place, this machine included, and only say whose it is; a key they do not send along.
-fn is_from_elsewhere(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).map(|value| value.as_bytes());
-    let Some(origin) = text(header::ORIGIN) else { return false };
-    let host = text(header::HOST).unwrap_or_default();
-    let place =
-        [&b"http://"[..], b"https://"].iter().find_map(|scheme| origin.strip_prefix(*scheme));
-    !place.is_some_and(|place| place.eq_ignore_ascii_case(host))
 }
 
 /// A node's connection.
@@ -89,6 +75,8 @@ struct Connection {
     access: Access,
     /// Who speaks, and which start of it, once it has said so.
     node: Option<(NodeId, u64)>,
+    /// It counts while it lasts.
+    _stream: Stream,
 }
 
 /// Why a connection is ended by this side.
@@ -228,31 +216,5 @@ async fn send(socket: &mut WebSocket, message: Message) -> ControlFlow<End> {
     match tokio::time::timeout(PATIENCE, socket.send(message)).await {
         Ok(Ok(())) => ControlFlow::Continue(()),
         _ => ControlFlow::Break((close_code::AWAY, "nobody reads")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_of_other_sites_are_known_by_their_origin() {
-        for (origin, elsewhere) in [
-            (None, false),
-            (Some("http://127.0.0.1:7420"), false),
-            (Some("HTTPS://evil.example"), true),
-            (Some("https://127.0.0.1:7420"), false),
-            (Some("http://127.0.0.1:7421"), true),
-            (Some("http://evil.example"), true),
-            (Some("http://127.0.0.1:7420.evil.example"), true),
-            (Some("null"), true),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, "127.0.0.1:7420".parse().unwrap());
-            if let Some(origin) = origin {
-                headers.insert(header::ORIGIN, origin.parse().unwrap());
-            }
-            assert_eq!(is_from_elsewhere(&headers), elsewhere, "{origin:?}");
-        }
     }
 }

@@ -62,16 +62,21 @@ pub(crate) async fn list(State(app): State<Shared>, uri: Uri) -> Result<Json<Nod
     if let Some(ids) = &query.ids {
         let ids = text::ids(ids)?;
         let found = app.registry.get_nodes(&ids).await?;
-        let found = ids.iter().zip(found).filter_map(|(id, node)| node.or_else(|| told(&app, id)));
+        let ours = app.node.router().nodes();
+        let genuine = |node: &Arc<Node>| own::is_genuine(node, &ours);
+        let found = ids.iter().zip(found);
+        let found = found.filter_map(|(id, node)| node.filter(genuine).or_else(|| told(&app, id)));
         return Ok(Json(NodeList { items: found.collect(), next: None }));
     }
     let nodes = with_all_of_stile(&app, app.registry.nodes().await?);
     Ok(Json(NodeList::page(nodes, after.as_ref().map(NodeId::as_str), limit)))
 }
 
-/// By name, with the Stile nodes that are not in this registry.
+/// By name, with all of Stile's own nodes, and none that only say that they are.
 pub(super) fn with_all_of_stile(app: &Shared, mut nodes: Vec<Arc<Node>>) -> Vec<Arc<Node>> {
-    for node in app.node.router().nodes().iter().filter_map(as_registered) {
+    let ours = app.node.router().nodes();
+    nodes.retain(|node| own::is_genuine(node, &ours));
+    for node in ours.iter().filter_map(as_registered) {
         if !nodes.iter().any(|known| known.id == node.id) {
             nodes.push(Arc::new(node));
         }
@@ -101,7 +106,10 @@ pub(crate) async fn show(
     Parts(id): Parts<String>,
 ) -> Result<Json<Arc<Node>>, Problem> {
     let id: NodeId = text::name("id", &id)?;
-    match (app.registry.get_node(&id).await, told(&app, &id)) {
+    let ours = app.node.router().nodes();
+    let found = app.registry.get_node(&id).await;
+    let found = found.map(|node| node.filter(|node| own::is_genuine(node, &ours)));
+    match (found, told(&app, &id)) {
         (Ok(Some(node)), _) | (_, Some(node)) => Ok(Json(node)),
         (Ok(None), None) => Err(RegistryError::UnknownNode { node: id }.into()),
         (Err(error), None) => Err(error.into()),

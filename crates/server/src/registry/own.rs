@@ -1,17 +1,31 @@
 //! What is Stile's own, and nobody else's to write.
 //!
-//! Nodes of Stile hand signers to each other and pass calls on, with callers' keys, to the URLs that
-//! they find in their own pools. So what comes over HTTP is never in those pools: not by saying so,
-//! not by speaking for one of Stile's nodes, and not by being faster than one that is just coming:
-//! every word that is written says its pools itself. Nor is a slot in those pools given to anybody
-//! else: they are the calls that Stile may make to its chains.
+//! People and programs take what they find in Stile's own pools for nodes of Stile. So what comes over
+//! HTTP is never in those pools: not by saying so, not by speaking for one of Stile's nodes, and not by
+//! being faster than one that is just coming: every word that is written says its pools itself. Nor is
+//! a slot in those pools given to anybody else: they are the calls that Stile may make to its chains.
+//! What others write to Redis is not shown as one of Stile's nodes either, if the database does not
+//! know it.
 
-use stile_engine::cluster::registered::is_reserved;
-use stile_registry::{Heartbeat, NodeId, PoolId, RegistryError};
+use stile_engine::cluster::registered::{POOL, is_reserved, live_node};
+use stile_registry::{Heartbeat, Node, NodeId, PoolId, RegistryError};
+use stile_store::LiveNode;
 
 use crate::app::Shared;
 use crate::code::Code;
 use crate::problem::Problem;
+
+/// Whether a node of the registry is what it says: not one of Stile's, or the very start of one of
+/// Stile's nodes that the database knows, reached where the database says. Whoever can write to Redis
+/// can say anything there.
+pub(super) fn is_genuine(node: &Node, ours: &[LiveNode]) -> bool {
+    let namesake = ours.iter().any(|own| own.node().0 == node.id.as_str());
+    if !namesake && !node.pools.iter().any(|pool| pool.as_str() == POOL) {
+        return true;
+    }
+    let said = live_node(node);
+    said.is_some_and(|said| ours.iter().any(|own| own.record.holder == said.record.holder))
+}
 
 /// Refuses pools that are Stile's.
 pub(super) fn check_pools(pools: &[PoolId]) -> Result<(), Problem> {

@@ -11,7 +11,7 @@ use stile_registry::{LeftOut, Node, NodeId, PoolId, Query};
 use utoipa::{IntoParams, ToSchema};
 
 use super::view::{NodeList, NodeView};
-use super::{nodes, text};
+use super::{nodes, own, text};
 use crate::app::Shared;
 use crate::extract::{self, Parts};
 use crate::nonces::{self, Number};
@@ -97,7 +97,9 @@ pub(crate) async fn select(
         services: text::services(query.services.as_deref().unwrap_or_default())?,
         limit: Some(nonces::limit(query.limit)? as usize),
     };
-    let selection = app.registry.select(&query).await?;
+    let mut selection = app.registry.select(&query).await?;
+    let ours = app.node.router().nodes();
+    selection.nodes.retain(|node| own::is_genuine(node, &ours));
     let left_out = selection.left_out;
     Ok(Json(SelectionView { items: selection.nodes, next: None, left_out }))
 }

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::access::Access;
 use crate::app::Shared;
 use crate::extract;
-use crate::peers::{NotHolder, Original, Whole};
+use crate::peers::{NotHolder, Original, Peer, Whole};
 use crate::problem::{Problem, ProblemBody, Problems};
 use crate::tx::body::SendBody;
 use crate::tx::send::status;
@@ -164,17 +164,19 @@ async fn pass_on(
             places.entry(request.lane).or_default().push(place);
         }
     }
-    let mut parts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut parts: Vec<(Peer, Vec<usize>)> = Vec::new();
     for (lane, places) in places {
-        if let Some(url) = app.way_to(lane, original).await? {
-            parts.entry(url).or_default().extend(places);
+        let Some(peer) = app.way_to(lane, original).await? else { continue };
+        match parts.iter_mut().find(|(known, _)| *known == peer) {
+            Some((_, part)) => part.extend(places),
+            None => parts.push((peer, places)),
         }
     }
     let mut there = HashMap::new();
-    for (url, mut places) in parts {
+    for (peer, mut places) in parts {
         places.sort_unstable();
         let part: Vec<&RawValue> = places.iter().map(|place| &*items[*place]).collect();
-        match app.part_of_batch(&url, &part, original).await {
+        match app.part_of_batch(&peer, &part, original).await {
             Ok(answers) => there.extend(places.into_iter().zip(answers)),
             Err(problem) => {
                 // What has a name lands once, wherever it is taken.

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Certificate, ClientBuilder, Identity, Method, RequestBuilder, Response, Url};
 use serde_json::Value;
-use stile_domain::Token;
+use stile_domain::{Secret, Token};
 use zeroize::Zeroizing;
 
 use super::Failure;
@@ -27,28 +28,25 @@ pub(super) struct ServerArgs {
     url: Option<Url>,
     /// An API key; without it $STILE_API_KEY, which others on this machine cannot read off the
     /// list of processes.
-    #[arg(long, value_name = "KEY", value_parser = ApiKey::take)]
-    api_key: Option<ApiKey>,
+    #[arg(long, value_name = "KEY", value_parser = take)]
+    api_key: Option<Secret>,
+    /// Whom to trust beside the authorities that this machine trusts: certificates as PEM; without it
+    /// $STILE_CA.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// A certificate and its private key as PEM, for servers that ask for one; without it
+    /// $STILE_IDENTITY.
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
     /// Print the server's JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// What was given as a key. Taken as it is, because a refusal by the parser of the command line
-/// would repeat it.
-#[derive(Clone)]
-struct ApiKey(Zeroizing<String>);
-
-impl ApiKey {
-    fn take(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(Zeroizing::new(text.to_owned())))
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(***)")
-    }
+/// Takes what was given as a key as it is, because a refusal by the parser of the command line would
+/// repeat it.
+fn take(text: &str) -> Result<Secret, Infallible> {
+    Ok(Secret::new(text))
 }
 
 fn server_url(text: &str) -> Result<Url, String> {
@@ -61,23 +59,37 @@ fn server_url(text: &str) -> Result<Url, String> {
 }
 
 impl ServerArgs {
+    /// Whether somebody said where the server is.
+    pub(super) fn is_named(&self) -> bool {
+        self.url.is_some()
+    }
+
     pub(super) fn client(&self, environment: &HashMap<String, String>) -> Result<Client, Failure> {
         let given = environment.get("STILE_URL").filter(|text| !text.is_empty());
         let url = match (&self.url, given) {
             (Some(url), _) => url.clone(),
-            (None, Some(text)) => {
-                server_url(text).map_err(|e| format!("STILE_URL is {text:?}: {e}"))?
-            }
+            (None, Some(text)) => server_url(text).map_err(|e| format!("STILE_URL: {e}"))?,
             (None, None) => server_url(DEFAULT_URL)?,
+        };
+        let file = |given: &Option<PathBuf>, name: &'static str, option: &'static str| match given {
+            Some(path) => Some((option, path.clone())),
+            None => {
+                let text = environment.get(name).filter(|text| !text.is_empty());
+                text.map(|text| (name, PathBuf::from(text)))
+            }
+        };
+        let trust = Trust {
+            ca: file(&self.ca, "STILE_CA", "--ca"),
+            identity: file(&self.identity, "STILE_IDENTITY", "--identity"),
         };
         let given = environment.get("STILE_API_KEY").filter(|text| !text.is_empty());
         let (name, text) = match (&self.api_key, given) {
-            (Some(ApiKey(text)), _) => ("--api-key", text.as_str()),
+            (Some(text), _) => ("--api-key", text.reveal()),
             (None, Some(text)) => ("STILE_API_KEY", text.as_str()),
-            (None, None) => return Client::new(url, None),
+            (None, None) => return Client::new(url, None, &trust),
         };
         let token: Token = text.parse().map_err(|error| format!("{name} {error}"))?;
-        Client::new(url, Some(&token))
+        Client::new(url, Some(&token), &trust)
     }
 }
 
@@ -148,15 +160,47 @@ impl fmt::Display for CallError {
 
 impl std::error::Error for CallError {}
 
+/// The files of TLS, each with what named it.
+struct Trust {
+    ca: Option<(&'static str, PathBuf)>,
+    identity: Option<(&'static str, PathBuf)>,
+}
+
+impl Trust {
+    fn apply(&self, mut http: ClientBuilder) -> Result<ClientBuilder, Failure> {
+        let read = |name: &str, path: &Path| {
+            let bad = |why: String| format!("{name} {}: {why}", path.display());
+            std::fs::read(path).map_err(|error| bad(format!("cannot be read: {error}")))
+        };
+        if let Some((name, path)) = &self.ca {
+            let found = Certificate::from_pem_bundle(&read(name, path)?).unwrap_or_default();
+            if found.is_empty() {
+                return Err(format!("{name} {}: has no certificate as PEM", path.display()).into());
+            }
+            http = http.tls_certs_merge(found);
+        }
+        if let Some((name, path)) = &self.identity {
+            let pem = Zeroizing::new(read(name, path)?);
+            let identity = Identity::from_pem(&pem).map_err(|_| {
+                format!("{name} {}: has no certificate and private key as PEM", path.display())
+            })?;
+            http = http.identity(identity);
+        }
+        Ok(http)
+    }
+}
+
 /// Calls one server.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
-    url: String,
+    url: Secret,
+    /// The URL without whatever user and password are in it.
+    shown: String,
 }
 
 impl Client {
-    fn new(url: Url, token: Option<&Token>) -> Result<Self, Failure> {
+    fn new(url: Url, token: Option<&Token>, trust: &Trust) -> Result<Self, Failure> {
         let mut headers = HeaderMap::new();
         if let Some(token) = token {
             let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal()))?;
@@ -164,16 +208,20 @@ impl Client {
             headers.insert(AUTHORIZATION, value);
         }
         let http = reqwest::Client::builder().connect_timeout(CONNECT_PATIENCE);
-        let mut http = http.default_headers(headers);
+        let mut http = trust.apply(http.default_headers(headers))?;
         if is_this_machine(&url) {
             // A proxy would look for the server on its own machine.
             http = http.no_proxy();
         }
-        Ok(Self { http: http.build()?, url: url.as_str().trim_end_matches('/').to_owned() })
+        let plain = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
+        let mut shown = url.clone();
+        // Neither fails for a URL that has a host.
+        let _ = (shown.set_username(""), shown.set_password(None));
+        Ok(Self { http: http.build()?, url: plain(&url).into(), shown: plain(&shown) })
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.url))
+        self.http.request(method, format!("{}{path}", self.url.reveal()))
     }
 
     pub(super) async fn get(
@@ -187,6 +235,17 @@ impl Client {
 
     pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, CallError> {
         self.call(self.request(Method::POST, path).timeout(PATIENCE).json(body)).await
+    }
+
+    /// For a call whose success has nothing to say.
+    pub(super) async fn delete(&self, path: &str) -> Result<(), CallError> {
+        let request = self.request(Method::DELETE, path).timeout(PATIENCE);
+        self.send(request.header(CONTENT_TYPE, "application/json")).await.map(drop)
+    }
+
+    /// Where the server is, as it may be shown.
+    pub(super) fn shown(&self) -> &str {
+        &self.shown
     }
 
     /// An answer that goes on until somebody ends it.
@@ -203,14 +262,14 @@ impl Client {
         let response = self.send(request).await?;
         let status = response.status().as_u16();
         let text = response.text().await.map_err(|error| self.lost(&error))?;
-        let foreign = |_| CallError::Foreign { url: self.url.clone(), status };
+        let foreign = |_| CallError::Foreign { url: self.shown.clone(), status };
         serde_json::from_str(&text).map_err(foreign)
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, CallError> {
         let response = request.send().await.map_err(|error| {
             if error.is_connect() {
-                CallError::Unreachable { url: self.url.clone(), why: innermost(&error) }
+                CallError::Unreachable { url: self.shown.clone(), why: innermost(&error) }
             } else {
                 self.lost(&error)
             }
@@ -225,12 +284,12 @@ impl Client {
         if body["code"].is_string() {
             Err(CallError::Problem { status, body })
         } else {
-            Err(CallError::Foreign { url: self.url.clone(), status })
+            Err(CallError::Foreign { url: self.shown.clone(), status })
         }
     }
 
     fn lost(&self, error: &reqwest::Error) -> CallError {
-        CallError::Lost { url: self.url.clone(), why: innermost(error) }
+        CallError::Lost { url: self.shown.clone(), why: innermost(error) }
     }
 }
 

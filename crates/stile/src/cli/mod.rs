@@ -11,6 +11,7 @@ mod logging;
 mod migrate;
 mod node;
 mod on_store;
+mod open_files;
 mod reference;
 mod rollout;
 pub(crate) mod run;
@@ -28,6 +29,7 @@ use clap::{Args, Parser, Subcommand};
 use stile_store::StoreError;
 
 use crate::config::{Config, ConnectionUrl};
+use crate::host;
 
 /// An EVM transaction manager: hand it a transaction once, it lands exactly once.
 #[derive(Debug, Parser)]
@@ -52,7 +54,7 @@ enum Command {
     /// Nodes that a running server knows, Stile's own and others: list, show.
     #[command(subcommand)]
     Node(node::NodeCommand),
-    /// API keys, in the store itself: create, list, revoke.
+    /// API keys, of a server or in the store itself: create, list, rotate, revoke.
     #[command(subcommand)]
     Key(key::KeyCommand),
     /// Bring the database schema up to date, and say what was done.
@@ -104,6 +106,11 @@ fn naming_the_store(url: &ConnectionUrl) -> impl Fn(Failure) -> Failure {
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
+    host::keep_memory_private();
+    // A benchmark starts servers of its own, some of them as other users.
+    if !matches!(cli.command, Command::Bench(_)) {
+        host::keep_files_private();
+    }
     // Read once, here; everything else is given what it needs.
     let environment: HashMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -30,7 +30,7 @@ pub(crate) async fn start(
     migrate: bool,
 ) -> Result<Running, Failure> {
     // First of all: a process that cannot listen must not touch the lanes of one that does.
-    let listening = Listening::bind(listen).await?;
+    let listening = Listening::bind(listen, parts.serve).await?;
     let prometheus = recorder()?;
     stile_engine::metrics::describe();
     let store = stile_store::open(parts.store)?;
@@ -41,6 +41,14 @@ pub(crate) async fn start(
     }
     store.check_schema().await?;
     let guard = Guard::load(Arc::clone(&store)).await?;
+    if parts.require_key {
+        guard.close();
+    }
+    if !guard.is_open() && !guard.has_keys() {
+        tracing::warn!(
+            "no API key lets anybody in: make one with `stile key create --config FILE`"
+        );
+    }
     listening.check(&guard)?;
     let grace = parts.settings.shutdown_grace;
     let chain = Arc::clone(&parts.managed.chains);

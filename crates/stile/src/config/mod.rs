@@ -28,7 +28,7 @@ pub use self::model::{
     Chain, ChainQuery, ChainQueryMode, Cluster, Config, Confirmations, Failover, Finality,
     FinalityTag, HeldExpiry, Invalidation, Lane, Lease, Log, LogFormat, LogLevel, Node, Nonce,
     NonceMode, NotHolder, OutsideUse, Pooler, Redis, Registry, RejectPolicy, Resubmit, Retention,
-    Server, Signer, SignerSource, Store, Tx,
+    Server, ServerLimits, ServerTls, Signer, SignerSource, Store, Tx,
 };
 pub use self::reference::reference_markdown;
 pub use self::value::{
@@ -37,6 +37,22 @@ pub use self::value::{
 };
 
 impl Config {
+    /// Whether a URL in it has something to hide.
+    #[must_use]
+    pub fn holds_secrets(&self) -> bool {
+        let signers = self.signers.iter().filter_map(|signer| match &signer.source {
+            SignerSource::Remote { url, .. } => Some(url),
+            _ => None,
+        });
+        let mut urls = [&self.store.url]
+            .into_iter()
+            .chain(&self.store.direct_url)
+            .chain(&self.redis.url)
+            .chain(self.chains.iter().flat_map(|chain| &chain.endpoints))
+            .chain(signers);
+        urls.any(|url| url.to_string() != url.as_str())
+    }
+
     /// Reads the file at `path`, if one is given, and lays the `STILE__…` variables of
     /// `environment` over it.
     ///

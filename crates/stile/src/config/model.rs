@@ -5,6 +5,7 @@
 mod lists;
 mod nonce;
 mod registry;
+mod server;
 mod service;
 mod transaction;
 
@@ -15,8 +16,9 @@ pub use self::nonce::{
     ChainQuery, ChainQueryMode, HeldExpiry, Lane, Lease, Nonce, NonceMode, OutsideUse, RejectPolicy,
 };
 pub use self::registry::{Invalidation, Redis, Registry};
+pub use self::server::{Server, ServerLimits, ServerTls};
 pub use self::service::{
-    Cluster, Failover, Log, LogFormat, LogLevel, Node, NotHolder, Pooler, Retention, Server, Store,
+    Cluster, Failover, Log, LogFormat, LogLevel, Node, NotHolder, Pooler, Retention, Store,
 };
 pub use self::transaction::{Confirmations, Finality, FinalityTag, Resubmit, Tx};
 

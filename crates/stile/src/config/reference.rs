@@ -7,6 +7,7 @@ mod lists;
 mod markdown;
 mod nonce;
 mod registry;
+mod server;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,9 @@ use super::value::{HumanDuration, Kind};
 /// Every section, in the order of the reference page.
 pub(super) const SECTIONS: &[&Section] = &[
     &service::NODE,
-    &service::SERVER,
+    &server::SERVER,
+    &server::TLS,
+    &server::LIMITS,
     &service::LOG,
     &service::STORE,
     &service::RETENTION,

@@ -1,25 +1,16 @@
 //! The node registry: on Redis, or in this process.
 
-use std::fmt;
-
+use stile_domain::Secret;
 use stile_engine::{CallLimits, NodeRegistry};
 use stile_registry::{ConnectError, Registry, Settings};
 
 /// How the node registry is to run.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RegistryOptions {
     /// Where Redis is, with its password; `None` for a registry in this process.
-    pub redis_url: Option<String>,
+    pub redis_url: Option<Secret>,
     /// How long things last.
     pub settings: Settings,
-}
-
-impl fmt::Debug for RegistryOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = self.redis_url.as_ref().map(|_| "…");
-        let mut shown = f.debug_struct("RegistryOptions");
-        shown.field("redis_url", &url).field("settings", &self.settings).finish()
-    }
 }
 
 impl RegistryOptions {
@@ -30,14 +21,14 @@ impl RegistryOptions {
         let Some(url) = redis_url else {
             return Registry::in_process(settings).map(NodeRegistry::Own);
         };
-        let registry = Registry::connect(&url, settings).await?;
+        let registry = Registry::connect(url.reveal(), settings).await?;
         limits.registry = Some(registry.clone());
         Ok(NodeRegistry::Shared(registry))
     }
 }
 
 /// A URL, or several with commas in between, with this password instead of the one it has, if any.
-pub(super) fn with_password(urls: &str, password: &str) -> String {
+pub(super) fn with_password(urls: &Secret, password: &Secret) -> Secret {
     let with = |url: &str| {
         let (scheme, rest) = url.split_once("://").unwrap_or(("redis", url));
         let (user, place) = match rest.rsplit_once('@') {
@@ -46,9 +37,9 @@ pub(super) fn with_password(urls: &str, password: &str) -> String {
             }
             None => ("", rest),
         };
-        format!("{scheme}://{user}:{}@{place}", encoded(password))
+        format!("{scheme}://{user}:{}@{place}", encoded(password.reveal()))
     };
-    urls.split(',').map(with).collect::<Vec<_>>().join(",")
+    urls.reveal().split(',').map(with).collect::<Vec<_>>().join(",").into()
 }
 
 fn encoded(text: &str) -> String {
@@ -71,7 +62,7 @@ mod tests {
             ("redis://user:old@host", "redis://user:a%40b%2C@host"),
             ("redis://a:1,redis://b:2", "redis://:a%40b%2C@a:1,redis://:a%40b%2C@b:2"),
         ] {
-            assert_eq!(with_password(url, "a@b,"), expected);
+            assert_eq!(with_password(&url.into(), &"a@b,".into()).reveal(), expected);
         }
     }
 

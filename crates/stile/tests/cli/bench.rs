@@ -215,3 +215,33 @@ async fn lanes_asked_for_in_vain_are_counted_in_both_modes() {
     }
     assert_positive(&lines[0], &["inVain", "inVainPer1000Calls"]);
 }
+
+/// What other callers notice of an attack, with a very small one.
+#[tokio::test]
+async fn an_attack_is_measured_from_before_until_after() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = [
+        "bench",
+        "abuse",
+        "--json",
+        "--streams",
+        "5",
+        "--half-sent",
+        "3",
+        "--wrong-keys",
+        "40",
+        "--others",
+        "40",
+        "--seconds",
+        "1",
+    ];
+    let report = report(directory.path(), &arguments).await;
+    let phases = figures(&report, "phases");
+    let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().unwrap()).collect();
+    assert_eq!(names, ["before", "during", "after"]);
+    for phase in &phases {
+        assert_positive(phase, &["calls", "p50Ms", "p99Ms", "p50Ratio", "p99Ratio"]);
+    }
+    assert_eq!(report["attack"]["streamsOpen"], 5, "{report:#}");
+    assert_positive(&report["attack"], &["halfSent", "wrongKeys"]);
+}

@@ -119,7 +119,13 @@ impl Holds {
                     let place = (turn + turn / self.signers.len()) % urls.len();
                     format!("{}/api/v1/nonces/{signer}/allocate", urls[place])
                 };
-                let sent = self.client.post(url).header("Idempotency-Key", key).send().await;
+                let sent = self
+                    .client
+                    .post(url)
+                    .header("Idempotency-Key", key)
+                    .json(&serde_json::json!({}))
+                    .send()
+                    .await;
                 let answer = match sent {
                     Ok(response) => Answer::of(response).await.ok(),
                     Err(_) => None,

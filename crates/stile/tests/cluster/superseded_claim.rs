@@ -33,7 +33,7 @@ fn binding(claim: Claim, reissued: Vec<Released>, first: u64, fresh: u64) -> Bin
 async fn hole_02_every_fenced_write_under_a_superseded_claim_is_refused() {
     let database = Database::new().await;
     let store = stile_store::open(OpenOptions {
-        url: database.url.clone(),
+        url: database.url.as_str().into(),
         direct_url: None,
         pool_size: 2,
         statement_timeout: Duration::from_secs(20),

@@ -42,7 +42,13 @@ impl RetryingClient {
         let attempts = async {
             loop {
                 let path = format!("{url}/api/v1/nonces/{signer}/allocate");
-                let response = self.client.post(path).send().await.expect("an answer");
+                let response = self
+                    .client
+                    .post(path)
+                    .json(&serde_json::json!({}))
+                    .send()
+                    .await
+                    .expect("an answer");
                 let answer = super::Answer::of(response).await.expect("a whole answer");
                 if answer.status == 200 {
                     return answer.nonce();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use testkit::{Anvil, Process, Signal, eventually, free_port};
+use testkit::{Anvil, Authority, Certified, Launch, Process, Signal, eventually, free_port};
 
 use super::{Answer, CHAIN, Finished, Pending, stile};
 
@@ -24,6 +24,11 @@ pub(crate) struct NodeOptions {
     further_chains: Vec<(u64, Vec<String>)>,
     environment: Vec<(String, String)>,
     says_where: bool,
+    core_dumps: bool,
+    /// Whom its certificate is from, where it speaks TLS.
+    authority: Option<PathBuf>,
+    /// What a caller shows it, where it asks for a certificate.
+    identity: Option<Certified>,
 }
 
 impl NodeOptions {
@@ -48,6 +53,9 @@ impl NodeOptions {
             further_chains: Vec::new(),
             environment: Vec::new(),
             says_where: true,
+            core_dumps: false,
+            authority: None,
+            identity: None,
         };
         options
             .set("node.id", id)
@@ -59,15 +67,44 @@ impl NodeOptions {
             .set_literal("cluster.move_lanes", "false")
     }
 
+    /// Speaks TLS with this certificate, which is from this authority.
+    pub(crate) fn tls(mut self, authority: &Authority, certified: &Certified) -> Self {
+        self.authority = Some(authority.file());
+        let file = |path: &Path| path.display().to_string();
+        self.set("server.tls.cert", file(&certified.certificate))
+            .set("server.tls.key", file(&certified.key))
+    }
+
+    /// Asks callers for certificates of this authority, and is called with this one.
+    pub(crate) fn client_ca(mut self, authority: &Authority, caller: &Certified) -> Self {
+        self.identity = Some(caller.clone());
+        self.set("server.tls.client_ca", authority.file().display().to_string())
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.authority.is_some() { "https" } else { "http" }
+    }
+
     /// A node that does not say where it is reached.
     pub(crate) fn without_url(mut self) -> Self {
         self.says_where = false;
         self
     }
 
-    /// Sets an environment variable of the process.
+    /// Sets an environment variable of the process; the last setting wins.
     pub(crate) fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The environment variables of the process.
+    pub(crate) fn variables(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
+    /// Starts from a shell in which core dumps may be as large as they like.
+    pub(crate) fn with_core_dumps(mut self) -> Self {
+        self.core_dumps = true;
         self
     }
 
@@ -140,11 +177,24 @@ impl NodeOptions {
         self
     }
 
+    /// A signer as it is written.
+    pub(crate) fn signer_entry(mut self, entry: &str) -> Self {
+        self.signers.push(entry.to_owned());
+        self
+    }
+
     /// A signer whose key is in an environment variable.
     pub(crate) fn key_in_environment(mut self, name: &str, key: &str) -> Self {
         self.signers.push(format!("key = \"env:{name}\""));
         self.environment.push((name.to_owned(), key.to_owned()));
         self
+    }
+
+    /// A signer whose key is in an encrypted file, and its password in an environment variable.
+    pub(crate) fn keystore(mut self, file: &Path, name: &str, password: &str) -> Self {
+        let path = file.display();
+        self.signers.push(format!("keystore = \"{path}\"\npassword = \"env:{name}\""));
+        self.environment(name, password)
     }
 
     /// The signers whose keys every development chain knows: the first so many of its accounts.
@@ -165,7 +215,7 @@ impl NodeOptions {
         let mut text = String::new();
         let defaults = [
             ("server.listen", format!("\"127.0.0.1:{port}\"")),
-            ("cluster.advertise_url", format!("\"http://127.0.0.1:{port}\"")),
+            ("cluster.advertise_url", format!("\"{}://127.0.0.1:{port}\"", self.scheme())),
             ("nonce.chain_query.enabled", (!self.endpoints.is_empty()).to_string()),
         ];
         let wanted = |key: &str| self.says_where || key != "cluster.advertise_url";
@@ -201,7 +251,13 @@ impl NodeOptions {
         let directory = tempfile::tempdir().expect("create a temporary directory");
         let file = directory.path().join("stile.toml");
         std::fs::write(&file, self.to_toml(port)).expect("write the configuration");
-        let mut launch = stile(&["serve", "--config"]).arg(file);
+        let mut launch = if self.core_dumps {
+            let script = "ulimit -c unlimited; exec \"$@\"";
+            Launch::new("/bin/sh").args(["-c", script, "sh", env!("CARGO_BIN_EXE_stile"), "serve"])
+        } else {
+            stile(&["serve"])
+        };
+        launch = launch.arg("--config").arg(file);
         for (name, value) in &self.environment {
             launch = launch.env(name, value);
         }
@@ -219,7 +275,7 @@ impl NodeOptions {
         for _ in 0..PORT_ATTEMPTS {
             let port = free_port();
             let (process, directory) = self.launch(port);
-            let node = StileProcess::new(self.id.clone(), process, port, directory);
+            let node = StileProcess::new(self, process, port, directory);
             let ended =
                 eventually("the node to be ready", async || match node.process.try_exit() {
                     Some(_) => Some(true),
@@ -253,11 +309,20 @@ pub(crate) struct StileProcess {
 }
 
 impl StileProcess {
-    fn new(id: String, process: Process, port: u16, directory: TempDir) -> Self {
-        let client = reqwest::Client::builder().no_proxy().timeout(testkit::DEADLINE).build();
-        let client = client.expect("build an HTTP client");
-        let url = format!("http://127.0.0.1:{port}");
-        Self { process, id, port, url, client, directory }
+    fn new(options: &NodeOptions, process: Process, port: u16, directory: TempDir) -> Self {
+        let mut client = reqwest::Client::builder().no_proxy().timeout(testkit::DEADLINE);
+        if let Some(authority) = &options.authority {
+            let authority = std::fs::read(authority).expect("read the authority");
+            let authority = reqwest::Certificate::from_pem(&authority).expect("a certificate");
+            client = client.tls_certs_only([authority]);
+        }
+        if let Some(identity) = &options.identity {
+            let pem = identity.pem();
+            client = client.identity(reqwest::Identity::from_pem(&pem).expect("an identity"));
+        }
+        let client = client.build().expect("build an HTTP client");
+        let url = format!("{}://127.0.0.1:{port}", options.scheme());
+        Self { process, id: options.id.clone(), port, url, client, directory }
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -282,8 +347,21 @@ impl StileProcess {
 
     /// A request to be completed by the caller.
     pub(crate) fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
-        let method = method.parse().expect("a method");
-        self.client.request(method, format!("{}{path}", self.url))
+        let request = self.client.request(method.parse().expect("a method"), self.at(path));
+        match method {
+            "GET" | "HEAD" | "OPTIONS" => request,
+            // Every change says that it is JSON, even if there is nothing to say.
+            _ => request.header("Content-Type", "application/json"),
+        }
+    }
+
+    /// A request to be completed by the caller, who says of what kind it is.
+    pub(crate) fn bare_request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method.parse().expect("a method"), self.at(path))
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
     }
 
     pub(crate) async fn try_get(&self, path: &str) -> reqwest::Result<Answer> {

@@ -23,11 +23,15 @@ impl Pending {
 
     /// Sends a request line and headers, each ended by CRLF, and a body.
     pub(crate) async fn send(address: &str, head: &str, body: &[u8]) -> Self {
+        Self::send_to(address, address, head, body).await
+    }
+
+    /// The same, with another name for the server.
+    pub(crate) async fn send_to(address: &str, host: &str, head: &str, body: &[u8]) -> Self {
         let mut stream = TcpStream::connect(address).await.expect("connect");
         let length = body.len();
-        let head = format!(
-            "{head}Host: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
-        );
+        let head =
+            format!("{head}Host: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
         stream.write_all(head.as_bytes()).await.expect("write the head");
         // A server that has heard enough answers and closes; its answer is what counts.
         let _ = stream.write_all(body).await;

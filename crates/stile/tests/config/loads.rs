@@ -14,7 +14,7 @@ fn the_sample_of_the_design() {
     let config = parse(SAMPLE).expect("the sample");
     assert_eq!(config.node.id.as_deref(), Some("stile-a"));
     assert_eq!(config.redis.url, Some(ConnectionUrl::from("redis://127.0.0.1:6379")));
-    assert_eq!(config.cluster.advertise_url, Some(ConnectionUrl::from("http://10.0.0.5:7420")));
+    assert_eq!(config.cluster.advertise_url, Some(ConnectionUrl::from("https://10.0.0.5:7420")));
     assert_eq!(config.chains[0].id, 31337);
     assert_eq!(config.chains[0].endpoints[0].as_str(), "http://127.0.0.1:8545");
     let key = SecretReference::Environment("STILE_KEY".to_owned());

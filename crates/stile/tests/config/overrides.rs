@@ -88,7 +88,7 @@ fn problems_name_the_variable() {
             "environment STILE__NONCE__LEASE__DURATOIN: nonce.lease.duratoin: unknown key; did you mean nonce.lease.duration (STILE__NONCE__LEASE__DURATION)?",
             r#"environment STILE__NONCE__WORKER_COUNT: nonce.worker_count: must be a whole number from 1 to 1024, not "many""#,
             "environment STILE__SIGNER: signer: must be a TOML array of tables: unclosed inline table, expected `}`",
-            "environment STILE__TELEMETRY__ON: telemetry.on: unknown key; the sections are node, server, log, store, retention, redis, registry, nonce, nonce.lease, nonce.chain_query, lane, cluster, tx.resubmit, tx.fees, tx.estimate, confirmations, chain, signer",
+            "environment STILE__TELEMETRY__ON: telemetry.on: unknown key; the sections are node, server, server.tls, server.limits, log, store, retention, redis, registry, nonce, nonce.lease, nonce.chain_query, lane, cluster, tx.resubmit, tx.fees, tx.estimate, confirmations, chain, signer",
         ]
     );
 }

@@ -1,6 +1,6 @@
 //! What is said about keys that contradict each other.
 
-use super::{ADDRESS, complaints, complaints_with};
+use super::{ADDRESS, complaints, complaints_with, parse};
 
 #[test]
 fn the_lease_outlives_a_missed_renewal() {
@@ -42,6 +42,26 @@ fn the_store() {
         complaints("[store]\npooler = \"transaction\""),
         ["stile.toml:2: store.pooler: only goes with a store.url of PostgreSQL"]
     );
+}
+
+/// Row 40: whoever is between two nodes reads what they pass on, unless it goes by TLS.
+#[test]
+fn hole_40_nodes_speak_tls_beyond_their_machine_or_the_network_is_declared_to_be_trusted() {
+    let found = complaints("[cluster]\nadvertise_url = \"http://10.0.0.11:7420\"");
+    let [found] = &found[..] else { panic!("{found:?}") };
+    assert!(found.starts_with("stile.toml:2: cluster.advertise_url: "), "{found}");
+    for what_to_do in ["https://", "cluster.trusted_network = true"] {
+        assert!(found.contains(what_to_do), "{found}");
+    }
+    for fine in [
+        "advertise_url = \"https://10.0.0.11:7420\"",
+        "advertise_url = \"http://127.0.0.1:7420\"",
+        "advertise_url = \"http://[::1]:7420\"",
+        "advertise_url = \"http://10.0.0.11:7420\"\ntrusted_network = true",
+        "",
+    ] {
+        parse(&format!("[cluster]\n{fine}")).unwrap_or_else(|found| panic!("{fine}: {found:?}"));
+    }
 }
 
 #[test]
@@ -102,7 +122,8 @@ fn chains_and_signers() {
         complaints(&text),
         [
             "stile.toml:4: chain[1].id: 1 is already the id of chain[0]",
-            "stile.toml:7: signer[1]: is the same signer as signer[0], on the same chain",
+            "stile.toml:7: signer[1]: is the same signer as signer[0] (stile.toml:5), on the same chain: \
+             remove one of them, or give each the chain that it is for",
             "stile.toml:9: signer[1].chain: there is no [[chain]] with the id 5",
         ]
     );

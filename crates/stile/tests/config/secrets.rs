@@ -1,5 +1,7 @@
 //! What is secret is neither accepted in the open nor ever repeated.
 
+use std::collections::HashMap;
+
 use super::{ADDRESS, PRIVATE_KEY, complaints, parse, parse_with};
 
 #[test]
@@ -85,4 +87,45 @@ fn what_is_shown_is_masked() {
         assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
     }
     parse(&shown).expect("what is shown loads");
+}
+
+/// Whatever somebody should print while looking for a bug: the configuration, the parts that are made of
+/// it, and a node to be embedded.
+#[test]
+fn hole_47_debug_output_has_no_secrets() {
+    let config = parse(
+        r#"
+        [store]
+        url = "postgres://stile:canary1@pooler/stile"
+        direct_url = "postgresql://stile:canary2@db/stile"
+        [redis]
+        url = "redis://:canary3@cache"
+        password = "env:REDIS"
+        [cluster]
+        secret = "env:CLUSTER"
+        [[chain]]
+        id = 1
+        endpoints = ["https://canary4:canary5@rpc.example/canary6?canary7=canary8"]
+        [[signer]]
+        key = "env:KEY"
+        [[signer]]
+        remote = "https://canary9@signer.example/canary10"
+        address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+        "#,
+    )
+    .expect("a configuration");
+    let environment = [
+        ("KEY", PRIVATE_KEY),
+        ("REDIS", "canary11"),
+        ("CLUSTER", "canary12-Zt5Nf3Hb9Yc1Xs7Jw4Gq2Vk8"),
+    ];
+    let environment: HashMap<String, String> =
+        environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let parts = stile::wiring::parts(&config, &environment).expect("parts");
+    let builder = stile::Stile::builder("postgres://stile:canary13@db/stile")
+        .chain(1, "https://rpc.example/canary14");
+    let shown = format!("{config:?} {config:#?} {parts:?} {parts:#?} {builder:?}");
+    let digits = PRIVATE_KEY.trim_start_matches("0x");
+    assert!(!shown.contains("canary") && !shown.contains(digits), "{shown}");
+    assert!(shown.contains("rpc.example"), "{shown}");
 }

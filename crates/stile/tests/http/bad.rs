@@ -15,14 +15,16 @@ pub(crate) struct Bad {
 impl Bad {
     pub(crate) fn new(method: &'static str, path: impl Into<String>) -> Self {
         let path = path.into();
-        let expected = (0, "", None);
-        Self { what: String::new(), method, path, headers: vec![], body: vec![], expected }
+        let (expected, mut headers) = ((0, "", None), Vec::new());
+        if method != "GET" {
+            headers.push(("content-type", "application/json".to_owned()));
+        }
+        Self { what: String::new(), method, path, headers, body: vec![], expected }
     }
 
     pub(crate) fn post(path: impl Into<String>, body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref().to_vec();
-        let headers = vec![("content-type", "application/json".to_owned())];
-        Self { headers, body, ..Self::new("POST", path) }
+        Self { body, ..Self::new("POST", path) }
     }
 
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {

@@ -280,14 +280,7 @@ async fn each_item_of_a_batch_is_refused_by_itself() {
     bad.push(("5".to_owned(), ""));
     let bodies = bad.iter().map(|(body, _)| body.as_str()).collect::<Vec<_>>().join(",");
     let batch = format!("{{\"items\": [{bodies}]}}");
-    let answer = solo
-        .node
-        .request("POST", "/api/v1/tx/batch")
-        .header("content-type", "application/json")
-        .body(batch)
-        .send()
-        .await
-        .unwrap();
+    let answer = solo.node.request("POST", "/api/v1/tx/batch").body(batch).send().await.unwrap();
     assert_eq!(answer.status(), 200);
     let answer: Value = answer.json().await.unwrap();
     let items = answer["items"].as_array().unwrap();

@@ -133,7 +133,7 @@ const OF_SIGNERS: [&str; 5] = [
 ];
 
 /// Every route there is; one that is added must be added here.
-const ROUTES: [(&str, &str); 45] = [
+const ROUTES: [(&str, &str); 46] = [
     ("post", "/api/v1/tx"),
     ("post", "/api/v1/tx/batch"),
     ("get", "/api/v1/tx"),
@@ -176,6 +176,7 @@ const ROUTES: [(&str, &str); 45] = [
     ("get", "/api/v1/keys"),
     ("post", "/api/v1/keys"),
     ("delete", "/api/v1/keys/{keyId}"),
+    ("post", "/api/v1/keys/{keyId}/rotate"),
     ("get", "/health/live"),
     ("get", "/health/ready"),
     ("get", "/metrics"),

@@ -5,13 +5,14 @@
 //! Some are as the document says and some are not. It checks that no answer is a 5xx, that its
 //! status, content type and body are in the document, that what breaks the document's rules is
 //! refused, and that what keeps them is not. It has an API key, and checks that without one, or
-//! with a wrong one, it is let in nowhere that the document says asks for one. `schemathesis.toml` has its settings and says where
-//! a check does not apply, `schemathesis_hooks.py` what a document cannot say.
+//! with a wrong one, it is let in nowhere that the document says asks for one. A second test calls with keys
+//! of every other scope: no call succeeds that a key is not for. `schemathesis.toml` has its settings and
+//! says where a check does not apply, `schemathesis_hooks.py` what a document cannot say.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use tempfile::TempDir;
 use testkit::{Anvil, AnvilOptions, Launch, eventually, programs};
 
 use crate::common::{NodeOptions, SIGNER, StileProcess};
@@ -87,53 +88,128 @@ impl Keys {
     }
 }
 
-/// Runs the tool to its end, against this node.
-async fn run(node: &StileProcess, tx_id: &str, job_id: &str, keys: &Keys, directory: &Path) {
-    let settings = SETTINGS
-        .replace("{hooks}", HOOKS)
-        .replace("{signer}", SIGNER)
-        .replace("{watched}", WATCHED)
-        .replace("{txId}", tx_id)
-        .replace("{requestId}", REQUEST_ID)
-        .replace("{token}", &keys.token)
-        .replace("{keyId}", &keys.spare)
-        .replace("{jobId}", job_id);
-    let file = directory.join("schemathesis.toml");
-    std::fs::write(&file, settings).unwrap();
-    let tool = Launch::new(programs::schemathesis())
-        .arg("--config-file")
-        .arg(file)
-        .args(["run", "--no-color"])
-        .arg(format!("{}/openapi.json", node.url()))
-        .env("STILE_TEST_SIGNERS", format!("{SIGNER},{WATCHED}"))
-        .env("PYTHONUTF8", "1")
-        // The hooks are among the sources, where nothing is to be left behind.
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .start();
-    let status = tool.wait_exit(PATIENCE).await;
-    assert!(status.success(), "{status}\n{}\n{}", tool.stdout(), tool.stderr());
+/// A node with something to ask for, and a key that may do everything.
+struct Stage {
+    node: StileProcess,
+    tx_id: String,
+    job_id: String,
+    keys: Keys,
+    directory: TempDir,
+    _chain: Anvil,
+}
+
+impl Stage {
+    async fn set() -> Self {
+        let options = AnvilOptions { block_time_seconds: Some(1), ..AnvilOptions::default() };
+        let chain = Anvil::start(options).await;
+        let directory = tempfile::tempdir().unwrap();
+        let node = NodeOptions::sqlite(&directory.path().join("stile.db"), &[WATCHED.to_owned()])
+            .endpoint(chain.url())
+            .key_in_environment("TEST_KEY", KEY)
+            .set_literal("confirmations.required", "1")
+            // Whatever registers stays for as long as the tool looks.
+            .set("registry.node_ttl", "1h")
+            .set("registry.job_ttl", "1h")
+            .start()
+            .await;
+        let tx_id = confirmed(&node).await;
+        let job_id = dispatched(&node).await;
+        let keys = Keys::make(&node).await;
+        Self { node, tx_id, job_id, keys, directory, _chain: chain }
+    }
+
+    /// Runs the tool to its end with this key.
+    async fn run(&self, caller: &Caller<'_>, more: &[&str]) {
+        let settings = SETTINGS
+            .replace("{hooks}", HOOKS)
+            .replace("{signer}", SIGNER)
+            .replace("{watched}", WATCHED)
+            .replace("{txId}", &self.tx_id)
+            .replace("{requestId}", REQUEST_ID)
+            .replace("{token}", &caller.token)
+            .replace("{keyId}", &self.keys.spare)
+            .replace("{jobId}", &self.job_id);
+        let file = self.directory.path().join(format!("{}.toml", caller.name()));
+        std::fs::write(&file, settings).unwrap();
+        let tool = Launch::new(programs::schemathesis())
+            .arg("--config-file")
+            .arg(file)
+            .args(["run", "--no-color"])
+            .args(more.iter().copied())
+            .arg(format!("{}/openapi.json", self.node.url()))
+            .env("STILE_TEST_SIGNERS", format!("{SIGNER},{WATCHED}"))
+            .env("STILE_TEST_OPERATIONS", caller.operations)
+            .env("STILE_TEST_ONLY_SIGNER", caller.only.unwrap_or_default())
+            .env("PYTHONUTF8", "1")
+            // The hooks are among the sources, where nothing is to be left behind.
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .start();
+        let status = tool.wait_exit(PATIENCE).await;
+        let name = caller.name();
+        assert!(status.success(), "{name}: {status}\n{}\n{}", tool.stdout(), tool.stderr());
+    }
+
+    /// What went wrong in a batch or in the background is in no status that the tool sees.
+    async fn is_well(&self) {
+        let log = self.node.process.stderr();
+        assert!(!log.contains("panicked") && !log.contains(" ERROR "), "{log}");
+        self.node.get("/health/ready").await.ok();
+    }
+}
+
+/// A key, and what it is for.
+struct Caller<'a> {
+    operations: &'a str,
+    only: Option<&'a str>,
+    token: String,
+}
+
+impl Caller<'_> {
+    fn name(&self) -> String {
+        format!("{}-{}", self.operations, self.only.unwrap_or("all"))
+    }
 }
 
 #[tokio::test]
 async fn every_answer_is_as_the_openapi_document_says() {
-    let options = AnvilOptions { block_time_seconds: Some(1), ..AnvilOptions::default() };
-    let chain = Anvil::start(options).await;
-    let directory = tempfile::tempdir().unwrap();
-    let node = NodeOptions::sqlite(&directory.path().join("stile.db"), &[WATCHED.to_owned()])
-        .endpoint(chain.url())
-        .key_in_environment("TEST_KEY", KEY)
-        .set_literal("confirmations.required", "1")
-        // Whatever registers stays for as long as the tool looks.
-        .set("registry.node_ttl", "1h")
-        .set("registry.job_ttl", "1h")
-        .start()
-        .await;
-    let tx_id = confirmed(&node).await;
-    let job_id = dispatched(&node).await;
-    let keys = Keys::make(&node).await;
-    run(&node, &tx_id, &job_id, &keys, directory.path()).await;
-    // What went wrong in a batch or in the background is in no status that the tool sees.
-    let log = node.process.stderr();
-    assert!(!log.contains("panicked") && !log.contains(" ERROR "), "{log}");
-    node.get("/health/ready").await.ok();
+    let stage = Stage::set().await;
+    let admin = Caller { operations: "admin", only: None, token: stage.keys.token.clone() };
+    stage.run(&admin, &[]).await;
+    stage.is_well().await;
+}
+
+/// Checks that are about the document and not about who is asking: one run makes them.
+const OTHER_CHECKS: &str = "status_code_conformance,content_type_conformance,\
+    response_headers_conformance,response_schema_conformance,negative_data_rejection,\
+    positive_data_acceptance,missing_required_header,unsupported_method,allow_header_conformance,\
+    use_after_free,ensure_resource_availability,ignored_auth,object_level_authorization";
+
+/// Whatever is asked, with a key of each scope: no answer is a 5xx, and no call succeeds that the key is
+/// not for.
+#[tokio::test]
+async fn no_call_succeeds_outside_the_scope_of_its_key() {
+    let stage = Stage::set().await;
+    let mut callers = Vec::new();
+    for (operations, only) in [
+        ("read", None),
+        ("send", None),
+        ("operate", None),
+        ("read", Some(WATCHED)),
+        ("send", Some(WATCHED)),
+        ("operate", Some(WATCHED)),
+    ] {
+        let signers = only.map_or(json!("all"), |signer| json!([signer]));
+        let name = format!("{operations}-{}", only.unwrap_or("all"));
+        let body = json!({ "name": name, "operations": [operations], "signers": signers });
+        let made = stage.node.request("POST", "/api/v1/keys").bearer_auth(&stage.keys.token);
+        let made: serde_json::Value = made.json(&body).send().await.unwrap().json().await.unwrap();
+        let token = made["token"].as_str().unwrap().to_owned();
+        callers.push(Caller { operations, only, token });
+    }
+    let more =
+        ["--phases", "examples,fuzzing", "--max-examples", "2", "--exclude-checks", OTHER_CHECKS];
+    for two in callers.chunks(2) {
+        futures::future::join_all(two.iter().map(|caller| stage.run(caller, &more))).await;
+    }
+    stage.is_well().await;
 }

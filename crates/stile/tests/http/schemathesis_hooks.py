@@ -41,3 +41,31 @@ def map_body(context, body):
     if isinstance(body, float) and body.is_integer():
         return int(body)
     return body
+
+
+# What the key of this run may do, and the one signer that it is for, if it is for one.
+OPERATIONS = os.environ["STILE_TEST_OPERATIONS"].split(",")
+ONLY_SIGNER = os.environ.get("STILE_TEST_ONLY_SIGNER", "").lower()
+
+
+@schemathesis.check
+def stays_in_scope(ctx, response, case):
+    """No call succeeds that the key is not for. What a call needs is its role in the document."""
+    security = case.operation.definition.raw.get("security", [])
+    roles = [role for one in security for role in one.get("bearer", [])]
+    is_allowed = "admin" in OPERATIONS or all(role in OPERATIONS for role in roles)
+    if ONLY_SIGNER:
+        signer = str((case.path_parameters or {}).get("signer", ONLY_SIGNER)).lower()
+        # Metrics add up what all signers do.
+        is_allowed = is_allowed and signer == ONLY_SIGNER and case.operation.path != "/metrics"
+    if not is_allowed:
+        said = f"{case.method} {case.path} with a key for {OPERATIONS}: {response.status_code}"
+        assert 400 <= response.status_code < 500, said
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """Every change says that it is JSON, even without a body, of which a document has no kind."""
+    named = {name.lower() for name in case.headers or {}}
+    changes = case.method.upper() not in ("GET", "HEAD", "OPTIONS", "TRACE")
+    if changes and "content-type" not in named and case.media_type in (None, "application/json"):
+        case.headers["Content-Type"] = "application/json"

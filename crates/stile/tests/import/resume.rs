@@ -1,6 +1,6 @@
 //! Killed in the middle, it goes on where it was.
 
-use testkit::{DEADLINE, Signal, eventually};
+use testkit::{DEADLINE, eventually};
 
 use crate::make::{self, Amount};
 use crate::stage::{Stage, outcomes, report};
@@ -18,7 +18,7 @@ async fn hole_19_killed_and_run_again_it_ends_as_if_in_one_go() {
             done.then_some(())
         })
         .await;
-        import.signal(Signal::Kill);
+        import.kill();
         import.wait_exit(DEADLINE).await;
     }
     let items = report(stage.import(&[])).await;

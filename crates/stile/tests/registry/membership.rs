@@ -11,28 +11,28 @@ use crate::holds::Holds;
 use crate::support::Load;
 use crate::{ids, kill};
 
-const SIGNERS: usize = 4;
-const LANES: u8 = 6;
+pub(crate) const SIGNERS: usize = 4;
+pub(crate) const LANES: u8 = 6;
 
 /// Where the nodes are learned from.
-const REGISTRY: f64 = 0.0;
+pub(crate) const REGISTRY: f64 = 0.0;
 const STORE: f64 = 2.0;
 
-struct Setup {
-    database: Database,
-    anvil: Anvil,
-    redis: Redis,
+pub(crate) struct Setup {
+    pub(crate) database: Database,
+    pub(crate) anvil: Anvil,
+    pub(crate) redis: Redis,
 }
 
 impl Setup {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let mining = AnvilOptions { block_time_seconds: Some(1), ..Default::default() };
         let (database, anvil, redis) =
             tokio::join!(Database::new(), Anvil::start(mining), Redis::start());
         Self { database, anvil, redis }
     }
 
-    fn node(&self, name: &str) -> NodeOptions {
+    pub(crate) fn node(&self, name: &str) -> NodeOptions {
         NodeOptions::postgres(name, &self.database.url, &signers(LANES))
             .endpoint(self.anvil.url())
             .development_keys(SIGNERS)
@@ -58,7 +58,7 @@ impl Setup {
     }
 }
 
-async fn until_source(nodes: &[&StileProcess], source: f64) {
+pub(crate) async fn until_source(nodes: &[&StileProcess], source: f64) {
     eventually_within(2 * testkit::DEADLINE, "nodes to be learned from there", async || {
         for node in nodes {
             if node.metric("stile_membership_source").await != source {
@@ -71,7 +71,7 @@ async fn until_source(nodes: &[&StileProcess], source: f64) {
 }
 
 /// Who holds each signer, once each is where it had best be on one of so many nodes.
-async fn settled(
+pub(crate) async fn settled(
     node: &StileProcess,
     signers: &[String],
     nodes: usize,

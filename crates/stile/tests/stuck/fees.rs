@@ -190,7 +190,52 @@ async fn a_chains_limit_ends_the_race_until_the_market_falls(backend: Backend) {
     setup.all_end_well(5).await;
 }
 
+/// First ones, higher offers, a speed-up, a cancellation and an empty one for a gap, while the chain asks
+/// for more than the limit and after.
+///
+/// Fails if any of them offers more than the limit, or if one of them does not end well.
+async fn hole_42_no_attempt_of_any_kind_is_above_the_limit(backend: Backend) {
+    let setup = Setup::new(&backend, |options| options.max_fee_gwei(5.0)).await;
+    let hold = setup.node.allocate(&setup.signer).await.ok();
+    let bodies: Vec<Value> = (1..=4).map(|wei| transfer(&setup.signer, wei)).collect();
+    let txs = setup.node.send_all(&bodies).await;
+    for tx in &txs {
+        setup.node.reaches(id(tx), "SUBMITTED").await;
+    }
+    setup.fees_rise().await;
+    for (tx, what) in [(&txs[0], "cancel"), (&txs[1], "speed-up")] {
+        let answer = setup.node.post(&format!("/api/v1/tx/{}/{what}", id(tx)), json!({})).await;
+        assert_eq!(answer.status, 202, "{what}: {answer:?}");
+    }
+    // Nobody will send with it: an empty transaction closes the gap below the others.
+    setup.node.recyclable(&hold, "not needed after all").await.ok();
+    for tx in &txs {
+        setup.reaches_its_limit(tx).await;
+    }
+    setup.anvil.set_next_base_fee(GWEI).await;
+    setup.anvil.set_interval_mining(1).await;
+    for tx in &txs {
+        setup
+            .node
+            .becomes(id(tx), "its end", |tx| tx["state"] == "CONFIRMED" || tx["state"] == "FAILED")
+            .await;
+        for attempt in setup.node.attempts(id(tx)).await {
+            let offer: u64 = text(&attempt["maxFeePerGas"]).parse().unwrap();
+            assert!(offer <= 5 * GWEI, "{attempt:#}");
+        }
+    }
+    assert_eq!(setup.kinds(&txs[0]).await.last().map(String::as_str), Some("CANCEL"));
+    let mined = setup.anvil.transactions_of(&setup.signer).await;
+    assert_eq!(mined.iter().map(|tx| tx.nonce).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    for tx in mined {
+        let on_chain = setup.anvil.rpc("eth_getTransactionByHash", json!([tx.hash])).await;
+        let offer = text(&on_chain["maxFeePerGas"]).trim_start_matches("0x");
+        assert!(u64::from_str_radix(offer, 16).unwrap() <= 5 * GWEI, "{on_chain:#}");
+    }
+}
+
 on_both_stores!(
+    hole_42_no_attempt_of_any_kind_is_above_the_limit,
     offers_follow_the_market_as_it_rises,
     prices_follow_the_market_as_it_rises,
     a_stated_price_is_the_limit_until_its_caller_raises_it,

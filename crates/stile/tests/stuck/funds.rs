@@ -1,10 +1,10 @@
 //! An account that is emptied.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::{eventually, eventually_within};
 
 use crate::stage::{LONG, SEND, Stage, assert_says};
-use crate::support::{Backend, text};
+use crate::support::{Backend, id, text};
 
 /// A burst, half of which a chain node has; then the money goes. The blocks leave out what cannot be
 /// paid for, and pools forget it.
@@ -85,4 +85,47 @@ impl Stage {
     }
 }
 
-on_both_stores!(an_account_that_is_emptied_in_a_burst_waits_for_money);
+/// The only endpoint says for a while that a unit of gas costs a fortune. What is signed meanwhile cannot be
+/// paid for.
+///
+/// Fails if that waits for money that nobody needs once the endpoint has come to itself, or if what is
+/// withdrawn meanwhile waits with it.
+async fn hole_42_mad_fees_are_over_when_the_endpoint_is_well_again(backend: Backend) {
+    let stage = Stage::new(&backend, |options| options).await;
+    stage.in_flight(1..=1).await;
+    stage.mine(2).await;
+    // An ether for a unit of gas.
+    let mad = "0xde0b6b3a7640000";
+    stage.proxy.lie("eth_feeHistory", move |_, _| {
+        let fees = vec![mad; 21];
+        Some(json!({ "oldestBlock": "0x1", "baseFeePerGas": fees, "gasUsedRatio": vec![0.5; 20] }))
+    });
+    stage.mine(2).await;
+    let priced = async || {
+        let facts = stage.doctor().await;
+        (facts["facts"]["marketFeePerGas"] == "1000000000000000000").then_some(())
+    };
+    eventually("the mad price to be believed", priced).await;
+    let txs = stage.hand_over(2..=5).await;
+    stage.event("UNFUNDED").await;
+    stage.finding("insufficient-funds").await;
+    stage.proxy.heal().await;
+    let cancelled = format!("/api/v1/tx/{}/cancel", id(&txs[3]));
+    let answer = stage.node.post(&cancelled, json!({})).await;
+    assert!(matches!(answer.status, 200 | 202), "{answer:?}");
+    stage.anvil.set_interval_mining(1).await;
+    for tx in &txs[..3] {
+        let tx = stage.node.reaches(id(tx), "CONFIRMED").await;
+        let attempts = stage.node.attempts(id(&tx)).await;
+        let offer = |place: usize| text(&attempts[place]["maxFeePerGas"]).parse::<u128>().unwrap();
+        assert!(attempts.len() > 1 && offer(attempts.len() - 1) < offer(0), "{attempts:#?}");
+    }
+    stage.node.reaches(id(&txs[3]), "FAILED").await;
+    stage.event("FUNDED").await;
+    stage.is_healthy().await;
+}
+
+on_both_stores!(
+    an_account_that_is_emptied_in_a_burst_waits_for_money,
+    hole_42_mad_fees_are_over_when_the_endpoint_is_well_again,
+);

@@ -1,6 +1,5 @@
 //! The pool, TLS, and what every new connection is asked.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use deadpool_postgres::{
 };
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
+use stile_domain::Secret;
 use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -17,12 +17,12 @@ use super::statement::Pooler;
 use crate::StoreError;
 
 /// How to reach PostgreSQL and how long to wait for it.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct PostgresOptions {
     /// `postgres://user@host/database`, with libpq's parameters after a `?`.
-    pub url: String,
+    pub url: Secret,
     /// Where notifications are heard, past any pooler; `None`: at `url`.
-    pub direct_url: Option<String>,
+    pub direct_url: Option<Secret>,
     /// Connections at most.
     pub pool_size: usize,
     /// The longest a statement may run.
@@ -34,18 +34,6 @@ pub struct PostgresOptions {
     pub idle_in_transaction_timeout: Duration,
     /// What stands in between.
     pub pooler: Pooler,
-}
-
-/// Without the URL: there may be a password in it.
-impl fmt::Debug for PostgresOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresOptions")
-            .field("pool_size", &self.pool_size)
-            .field("statement_timeout", &self.statement_timeout)
-            .field("lock_timeout", &self.lock_timeout)
-            .field("pooler", &self.pooler)
-            .finish_non_exhaustive()
-    }
 }
 
 /// How long a connection may take, and how long a call waits for a free one.
@@ -75,7 +63,7 @@ pub(super) fn pool_of(
     reached: Arc<Reached>,
 ) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(
-        config(&options.url)?,
+        config(options.url.reveal())?,
         MakeRustlsConnect::new(tls()?),
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );

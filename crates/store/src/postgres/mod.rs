@@ -111,7 +111,7 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Builds the pool. Connects only when first used.
     pub fn new(options: PostgresOptions) -> Result<Self, StoreError> {
-        let direct = connect::config(options.direct_url.as_ref().unwrap_or(&options.url))?;
+        let direct = connect::config(options.direct_url.as_ref().unwrap_or(&options.url).reveal())?;
         let reached = Arc::default();
         Ok(Self {
             direct,

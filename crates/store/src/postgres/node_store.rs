@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stile_domain::{Holder, Incarnation, NodeId, NodeMode};
+use stile_domain::{Holder, Incarnation, NodeId, NodeMode, Timestamp};
 use tokio::sync::mpsc;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -13,7 +13,11 @@ use crate::{Heard, LaneNews, LiveNode, NodeRecord, NodeStore, StoreError};
 
 #[async_trait]
 impl NodeStore for PostgresStore {
-    async fn heartbeat(&self, node: &NodeRecord, start: bool) -> Result<bool, StoreError> {
+    async fn heartbeat(
+        &self,
+        node: &NodeRecord,
+        start: bool,
+    ) -> Result<Option<Timestamp>, StoreError> {
         let reached = self.sessions.reached();
         let before = reached.so_far();
         let written = self
@@ -36,7 +40,7 @@ impl NodeStore for PostgresStore {
             (Some(_), true) => {}
             (None, _) => reached::note_loss(&self.sessions).await?,
         }
-        Ok(!written.is_empty())
+        Ok(written.first().map(|row| row.try_get("heard_at")).transpose()?)
     }
 
     async fn live_nodes(&self, within: Duration) -> Result<Vec<LiveNode>, StoreError> {

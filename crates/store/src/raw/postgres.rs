@@ -40,7 +40,7 @@ pub(super) async fn measure(url: &str, each: Duration) -> Result<RawLimits, Stor
 /// As many connections as are tried.
 pub(super) fn connect(url: &str) -> Result<Pool, StoreError> {
     connect::pool(&PostgresOptions {
-        url: url.to_owned(),
+        url: url.into(),
         direct_url: None,
         pool_size: CONNECTIONS[CONNECTIONS.len() - 1],
         statement_timeout: Duration::from_secs(30),

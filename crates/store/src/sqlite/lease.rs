@@ -209,7 +209,9 @@ pub(super) fn hand_over(
              SET owner_node = ?5, owner_incarnation = ?6, owner_url = ?7,
                  fencing_token = fencing_token + 1, acquired_at = ?8, expires_at = ?8,
                  updated_at = ?8
-             WHERE chain_id = ?1 AND signer = ?2 AND owner_incarnation = ?3 AND fencing_token = ?4",
+             WHERE chain_id = ?1 AND signer = ?2 AND owner_incarnation = ?3 AND fencing_token = ?4
+               AND EXISTS (SELECT 1 FROM node n
+                           WHERE n.node_id = ?5 AND n.incarnation = ?6 AND n.url IS ?7)",
         )?
         .execute(params![
             rows::chain(claim.lane),

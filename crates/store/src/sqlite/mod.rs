@@ -21,6 +21,7 @@ mod mend;
 mod node_store;
 mod origin;
 mod pause;
+mod private;
 mod read;
 mod read_txs;
 mod readers;
@@ -71,6 +72,7 @@ impl SqliteStore {
     /// Opens or creates the database file. With `serve` it takes the server's lock and fails with
     /// [`StoreError::InUse`] if another process has it.
     pub fn open(path: &Path, serve: bool) -> Result<Self, StoreError> {
+        private::keep(path)?;
         let lock = if serve { Some(lock::ServerLock::take(path)?) } else { None };
         if serve {
             origin::check_log(path)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
-use stile_domain::{Holder, Incarnation, NodeId, NodeMode};
+use stile_domain::{Holder, Incarnation, NodeId, NodeMode, Timestamp};
 use tokio::sync::mpsc;
 
 use super::{SqliteStore, rows};
@@ -16,11 +16,15 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 #[async_trait]
 impl NodeStore for SqliteStore {
-    async fn heartbeat(&self, node: &NodeRecord, start: bool) -> Result<bool, StoreError> {
+    async fn heartbeat(
+        &self,
+        node: &NodeRecord,
+        start: bool,
+    ) -> Result<Option<Timestamp>, StoreError> {
         let node = node.clone();
-        let known = self.write(move |c| heartbeat(c, &node, start)).await?;
+        let heard = self.write(move |c| heartbeat(c, &node, start)).await?;
         self.stamp_again().await;
-        Ok(known)
+        Ok(heard)
     }
 
     async fn live_nodes(&self, within: Duration) -> Result<Vec<LiveNode>, StoreError> {
@@ -59,7 +63,11 @@ impl NodeStore for SqliteStore {
     }
 }
 
-fn heartbeat(connection: &Connection, node: &NodeRecord, start: bool) -> Result<bool, StoreError> {
+fn heartbeat(
+    connection: &Connection,
+    node: &NodeRecord,
+    start: bool,
+) -> Result<Option<Timestamp>, StoreError> {
     let now = rows::now(connection)?;
     // The clock is coarse: of two that start in one moment the second one is the later all the
     // same.
@@ -85,7 +93,7 @@ fn heartbeat(connection: &Connection, node: &NodeRecord, start: bool) -> Result<
             node.draining,
             start,
         ])?;
-    Ok(written == 1)
+    (written == 1).then(|| rows::timestamp(now)).transpose()
 }
 
 fn live_node(row: &Row<'_>) -> rusqlite::Result<LiveNode> {

@@ -10,6 +10,7 @@
 
 use std::io::Write;
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::fence::{Fenced, fence};
-use super::rows;
 use super::stream::{self, LaneEntry};
+use super::{private, rows};
 use crate::lane_entries::realigned_data;
 use crate::{Claim, FencingToken, Realigned, Refusal, StoreError};
 
@@ -41,7 +42,9 @@ pub(super) fn put_beside(database: &Path, stamps: &str) -> Result<(), StoreError
     let path = file(database);
     let write = || {
         let anew = path.with_extension("origin-anew");
-        let mut file = std::fs::File::create(&anew)?;
+        let mut options = std::fs::File::options();
+        let options = options.write(true).create(true).truncate(true).mode(private::MODE);
+        let mut file = options.open(&anew)?;
         file.write_all(stamps.as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&anew, &path)?;

@@ -93,7 +93,7 @@ impl V1 {
     /// Connects and finds V1's tables. `connections` at most.
     pub async fn open(url: &str, connections: usize) -> Result<Self, V1Error> {
         let pool = connect::pool(&PostgresOptions {
-            url: url.to_owned(),
+            url: url.into(),
             direct_url: None,
             pool_size: connections,
             statement_timeout: STATEMENT_TIMEOUT,

@@ -75,7 +75,7 @@ impl Database {
         let pooled = self.pooled_url.is_some();
         OpenOptions {
             direct_url: None,
-            url: self.pooled_url.as_ref().unwrap_or(&self.url).clone(),
+            url: self.pooled_url.as_ref().unwrap_or(&self.url).as_str().into(),
             pool_size: 4,
             statement_timeout: Duration::from_secs(20),
             lock_timeout: Duration::from_secs(15),
@@ -144,7 +144,7 @@ impl Bench {
     /// What this database is opened with, by way of a proxy.
     pub(crate) async fn proxied(&self) -> (TcpProxy, OpenOptions) {
         let (proxy, url) = proxied(self.database.url()).await;
-        (proxy, OpenOptions { url, ..self.database.options() })
+        (proxy, OpenOptions { url: url.into(), ..self.database.options() })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stile_domain::{Address, KeyId, Operation, Scope, SignerScope, Token};
-use stile_store::{Key, KeyRef, NewKey, Store, StoreError};
+use stile_store::{Key, KeyRef, NewKey, Rotated, Rotation, Store, StoreError};
 use testkit::eventually;
 
 use crate::common::Bench;
@@ -17,6 +17,11 @@ on_both_stores!(
     two_keys_never_share_a_hash,
     the_database_refuses_nonsense,
     what_a_key_may_do_never_changes,
+    hole_44_a_database_remembers_that_there_was_a_key,
+    a_rotated_key_ends_and_its_successor_does_what_it_could,
+    only_a_key_that_goes_on_is_rotated,
+    rotations_at_one_time_make_one_key,
+    the_last_use_of_a_key_is_noted,
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -36,6 +41,7 @@ fn new_key(name: &str, scope: Scope, lifetime: Option<Duration>) -> NewKey {
         hash: token.hash(),
         hint,
         scope,
+        networks: None,
         lifetime,
     }
 }
@@ -193,4 +199,129 @@ async fn what_a_key_may_do_never_changes(bench: Bench) {
     store.revoke_key(&KeyRef::Id(key.id)).await.unwrap();
     let refused = raw.attempt("UPDATE api_key SET revoked_at = NULL").await.unwrap_err();
     assert!(refused.contains("a revoked key stays revoked"), "{refused}");
+}
+
+/// Whatever becomes of the keys, and whoever writes to the tables.
+async fn hole_44_a_database_remembers_that_there_was_a_key(bench: Bench) {
+    let store = &*bench.store;
+    assert!(!store.key_existed().await.unwrap());
+    make(store, &reader("only")).await;
+    store.revoke_key(&named("only")).await.unwrap();
+    assert!(store.active_keys().await.unwrap().is_empty());
+    assert!(bench.second().key_existed().await.unwrap());
+    let raw = bench.raw().await;
+    for (removal, words) in [
+        ("DELETE FROM api_key", "revoked, never removed"),
+        ("DELETE FROM api_closed", "closed stays closed"),
+        ("UPDATE api_closed SET one = one", "closed stays closed"),
+        ("TRUNCATE api_key", "revoked, never removed"),
+        ("TRUNCATE api_closed", "closed stays closed"),
+    ] {
+        if removal.starts_with("TRUNCATE") && !bench.database.is_postgres() {
+            continue;
+        }
+        let refused = raw.attempt(removal).await.unwrap_err();
+        assert!(refused.contains(words), "{removal}: {refused}");
+    }
+    assert!(store.key_existed().await.unwrap());
+}
+
+fn rotation(lifetime: Option<Duration>, overlap: Duration) -> Rotation {
+    let token = Token::fresh().unwrap();
+    let hint = token.hint().to_owned();
+    Rotation { id: KeyId::fresh(), hash: token.hash(), hint, lifetime, overlap }
+}
+
+async fn a_rotated_key_ends_and_its_successor_does_what_it_could(bench: Bench) {
+    let store = &*bench.store;
+    let networks = "10.0.0.0/8,2001:db8::/32".parse().unwrap();
+    let scope = scope(&[Operation::Read, Operation::Send], &[1, 2]);
+    let wanted = NewKey { networks: Some(networks), ..new_key("shop", scope, Some(90 * HOUR)) };
+    let first = make(store, &wanted).await;
+    let turn = rotation(None, HOUR);
+    let done = store.rotate_key(&named("shop"), &turn).await.unwrap();
+    let Rotated::Done { new, old } = done else { panic!("{done:?}") };
+    assert_eq!((new.id, &new.name, &new.hint), (turn.id, &first.name, &turn.hint));
+    assert_eq!((&new.scope, &new.networks), (&first.scope, &first.networks));
+    let lasts = |key: &Key| key.expires_at.unwrap().duration_since(key.created_at).as_secs();
+    assert_eq!(lasts(&new), 90 * 3600, "as long as the old one was to");
+    assert_eq!((old.id, old.replaced_by, new.replaced_by), (first.id, Some(new.id), None));
+    let ends = old.expires_at.unwrap().duration_since(new.created_at).as_secs_f64();
+    assert!((ends - 3600.0).abs() < 60.0, "{ends}");
+    assert_eq!(active_ids(store).await.len(), 2, "both are good for a while");
+    let listed = bench.second().keys(false).await.unwrap();
+    assert_eq!(listed, [*old, *new.clone()]);
+
+    // An overlap does not make a key last longer, and a lifetime that is given counts.
+    let turn = rotation(Some(HOUR), 1000 * HOUR);
+    let done = store.rotate_key(&KeyRef::Id(new.id), &turn).await.unwrap();
+    let Rotated::Done { new: third, old: second } = done else { panic!("{done:?}") };
+    assert_eq!(second.expires_at, new.expires_at);
+    assert_eq!(lasts(&third), 3600);
+    // By its name the one that goes on is meant.
+    let revoked = store.revoke_key(&named("shop")).await.unwrap().unwrap();
+    assert_eq!(revoked.id, third.id);
+    let never = make(store, &reader("never")).await;
+    let done = store.rotate_key(&named("never"), &rotation(None, HOUR)).await.unwrap();
+    let Rotated::Done { new, old } = done else { panic!("{done:?}") };
+    assert_eq!((new.expires_at, old.id), (None, never.id));
+    assert!(old.expires_at.is_some());
+}
+
+async fn only_a_key_that_goes_on_is_rotated(bench: Bench) {
+    let store = &*bench.store;
+    let first = make(store, &reader("shop")).await;
+    let turn = || rotation(None, HOUR);
+    let unknown = store.rotate_key(&named("nobody"), &turn()).await.unwrap();
+    assert_eq!(unknown, Rotated::Unknown);
+    store.rotate_key(&named("shop"), &turn()).await.unwrap();
+    let again = store.rotate_key(&KeyRef::Id(first.id), &turn()).await.unwrap();
+    assert!(matches!(again, Rotated::Replaced(ref key) if key.id == first.id), "{again:?}");
+    store.revoke_key(&named("shop")).await.unwrap();
+    let revoked = store.rotate_key(&named("shop"), &turn()).await.unwrap();
+    assert!(matches!(revoked, Rotated::Revoked(_)), "{revoked:?}");
+    assert_eq!(store.keys(true).await.unwrap().len(), 2);
+    let raw = bench.raw().await;
+    for (change, words) in [
+        ("replaced_by = NULL", "rotated once"),
+        ("expires_at = NULL", "never ends later"),
+        ("networks = '10.0.0.0/8'", "never changes"),
+    ] {
+        let refused = raw.attempt(&format!("UPDATE api_key SET {change}")).await.unwrap_err();
+        assert!(refused.contains(words), "{change}: {refused}");
+    }
+}
+
+async fn rotations_at_one_time_make_one_key(bench: Bench) {
+    make(&*bench.store, &reader("shop")).await;
+    let stores: Vec<_> = (0..4).map(|_| bench.second()).collect();
+    let key = named("shop");
+    let first = bench.store.keys(false).await.unwrap()[0].id;
+    let turns: Vec<_> = stores.iter().map(|_| rotation(None, HOUR)).collect();
+    let by_id = KeyRef::Id(first);
+    let rotated = stores.iter().zip(&turns).map(|(store, turn)| store.rotate_key(&by_id, turn));
+    let rotated = futures::future::join_all(rotated).await;
+    let done = rotated.iter().filter(|one| matches!(one, Ok(Rotated::Done { .. }))).count();
+    assert_eq!(done, 1, "{rotated:?}");
+    assert_eq!(bench.store.keys(true).await.unwrap().len(), 2);
+    assert!(bench.store.revoke_key(&key).await.unwrap().is_some());
+}
+
+async fn the_last_use_of_a_key_is_noted(bench: Bench) {
+    let store = &*bench.store;
+    let (one, other) = (make(store, &reader("one")).await, make(store, &reader("other")).await);
+    let last = async |id: KeyId| {
+        let keys = store.keys(true).await.unwrap();
+        keys.into_iter().find(|key| key.id == id).unwrap().last_used_at
+    };
+    assert_eq!(last(one.id).await, None);
+    store.note_key_use(&[(one.id, HOUR), (KeyId::fresh(), HOUR)]).await.unwrap();
+    let before = last(one.id).await.unwrap();
+    assert!(before < one.created_at, "an hour ago");
+    store.note_key_use(&[(one.id, Duration::ZERO)]).await.unwrap();
+    let now = last(one.id).await.unwrap();
+    assert!(now > before);
+    store.note_key_use(&[(one.id, 2 * HOUR)]).await.unwrap();
+    assert_eq!(last(one.id).await, Some(now), "it does not go back");
+    assert_eq!(last(other.id).await, None);
 }

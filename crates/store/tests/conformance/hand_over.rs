@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use stile_store::{Refusal, Takeover};
+use stile_domain::{Holder, NodeMode};
+use stile_store::{NodeRecord, Refusal, Takeover};
 
 use crate::common::{
     Bench, LEASE, RUN_OUT, WINDOW, acquire, bind, claim_at, fresh, held, lane, lanes, node, owner,
-    view,
+    successor, view,
 };
 
 on_both_stores!(
     a_lane_that_is_handed_over_is_the_other_nodes_at_once,
     whatever_the_last_holder_still_writes_is_refused,
     a_lane_that_is_no_longer_ours_is_not_handed_over,
+    hole_40_a_lane_goes_only_to_a_node_that_the_database_knows,
     if_the_other_node_does_not_come_anybody_takes_it,
     patience_leaves_lanes_alone_that_have_just_run_out,
     patience_is_not_for_new_lanes_or_our_own,
@@ -23,8 +25,17 @@ on_both_stores!(
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(3600);
 
+/// A node that has told the database of itself.
+async fn known(bench: &Bench, name: &str) -> Holder {
+    let holder = node(name);
+    let (mode, serves) = (NodeMode::WorkerQueue, "all".into());
+    let record = NodeRecord { holder: holder.clone(), mode, serves, draining: false };
+    bench.store.heartbeat(&record, true).await.unwrap().unwrap();
+    holder
+}
+
 async fn a_lane_that_is_handed_over_is_the_other_nodes_at_once(bench: Bench) {
-    let (a, b) = (node("a"), node("b"));
+    let (a, b) = (node("a"), known(&bench, "b").await);
     let before = claim_at(&*bench.store, &a, lane(1), 7).await;
     assert!(bench.store.hand_over(&before, &b).await.unwrap());
     let seen = view(&*bench.store, lane(1)).await;
@@ -37,7 +48,7 @@ async fn a_lane_that_is_handed_over_is_the_other_nodes_at_once(bench: Bench) {
 }
 
 async fn whatever_the_last_holder_still_writes_is_refused(bench: Bench) {
-    let (a, b) = (node("a"), node("b"));
+    let (a, b) = (node("a"), known(&bench, "b").await);
     let claim = claim_at(&*bench.store, &a, lane(1), 0).await;
     assert!(bench.store.hand_over(&claim, &b).await.unwrap());
     // Before the other node has even come: nothing extends the lease again.
@@ -48,15 +59,33 @@ async fn whatever_the_last_holder_still_writes_is_refused(bench: Bench) {
 }
 
 async fn a_lane_that_is_no_longer_ours_is_not_handed_over(bench: Bench) {
-    let (a, b, c) = (node("a"), node("b"), node("c"));
+    let (a, b, c) = (node("a"), node("b"), known(&bench, "c").await);
     let old = held(&*bench.store, &a, lane(1), RUN_OUT).await.claim;
     held(&*bench.store, &b, lane(1), LEASE).await;
     assert!(!bench.store.hand_over(&old, &c).await.unwrap());
     assert_eq!(view(&*bench.store, lane(1)).await.owner.node, b.node);
 }
 
+/// Whatever a holder was made to believe of other nodes.
+async fn hole_40_a_lane_goes_only_to_a_node_that_the_database_knows(bench: Bench) {
+    let (a, b) = (node("a"), known(&bench, "b").await);
+    let claim = claim_at(&*bench.store, &a, lane(1), 0).await;
+    let elsewhere = Some("http://elsewhere:7420".into());
+    for made_up in [
+        node("made-up"),
+        successor(&b),
+        Holder { url: elsewhere, ..b.clone() },
+        Holder { url: None, ..b.clone() },
+        Holder { node: a.node.clone(), ..b.clone() },
+    ] {
+        assert!(!bench.store.hand_over(&claim, &made_up).await.unwrap(), "{made_up:?}");
+        assert_eq!(view(&*bench.store, lane(1)).await.owner.node, a.node, "{made_up:?}");
+    }
+    assert!(bench.store.hand_over(&claim, &b).await.unwrap(), "it was ours all the time");
+}
+
 async fn if_the_other_node_does_not_come_anybody_takes_it(bench: Bench) {
-    let (a, b, c) = (node("a"), node("b"), node("c"));
+    let (a, b, c) = (node("a"), known(&bench, "b").await, node("c"));
     let claim = claim_at(&*bench.store, &a, lane(1), 0).await;
     bind(&*bench.store, fresh(claim, 0, 1)).await.unwrap();
     assert!(bench.store.hand_over(&claim, &b).await.unwrap());

@@ -744,7 +744,7 @@ impl Served {
 
     fn try_open(&self) -> Result<std::sync::Arc<dyn Store>, stile_store::StoreError> {
         let url = format!("sqlite://{}", self.path("stile.db").display());
-        open(OpenOptions { url, serve: true, ..stile_options() })
+        open(OpenOptions { url: url.into(), serve: true, ..stile_options() })
     }
 
     async fn start(&self) -> (std::sync::Arc<dyn Store>, Vec<stile_domain::Lane>) {
@@ -886,7 +886,7 @@ async fn a_start_that_is_cut_short_is_not_taken_for_a_restore() {
     let store = open(options()).unwrap();
     store.arrive().await.unwrap();
     claim_at(&*store, &HOLDER, lane(1), 2).await;
-    let path = PathBuf::from(options().url.trim_start_matches("sqlite://"));
+    let path = PathBuf::from(options().url.reveal().trim_start_matches("sqlite://"));
     let mut beside = path.into_os_string();
     beside.push(".origin");
     let before = std::fs::read_to_string(&beside).unwrap();
@@ -910,7 +910,7 @@ async fn a_start_that_is_cut_short_is_not_taken_for_a_restore() {
 async fn hole_20_a_copy_from_before_a_heartbeat_is_known_for_one() {
     let bench = Bench::sqlite().await;
     let options = || OpenOptions { serve: true, ..bench.database.options() };
-    let path = PathBuf::from(options().url.trim_start_matches("sqlite://"));
+    let path = PathBuf::from(options().url.reveal().trim_start_matches("sqlite://"));
     let copy = |name: &str| {
         let to = path.with_extension(name);
         let connection = rusqlite::Connection::open(&path).unwrap();
@@ -937,7 +937,7 @@ async fn hole_20_a_copy_from_before_a_heartbeat_is_known_for_one() {
     for (copy, unaligned) in [(newer, vec![]), (older, vec![lane(1)])] {
         std::fs::write(format!("{}.origin", copy.display()), &stamp).unwrap();
         let url = format!("sqlite://{}", copy.display());
-        let copied = open(OpenOptions { url, ..options() }).unwrap();
+        let copied = open(OpenOptions { url: url.into(), ..options() }).unwrap();
         assert_eq!(copied.arrive().await.unwrap(), unaligned, "{}", copy.display());
         copied.close().await;
     }

@@ -114,7 +114,11 @@ async fn stores_around_the_world(bench: &Bench, raw: &Raw) -> Vec<(String, Arc<d
         let url = format!("{}?options=-c%20timezone%3D{}", bench.database.url(), escaped(&zone));
         let session = Raw::connect(&url).await.value("SHOW timezone").await;
         assert_eq!(session, zone, "the sessions are where they should be");
-        (zone, open(OpenOptions { url, pool_size: 1, ..bench.database.options() }).unwrap())
+        (
+            zone,
+            open(OpenOptions { url: url.into(), pool_size: 1, ..bench.database.options() })
+                .unwrap(),
+        )
     });
     join_all(stores).await
 }

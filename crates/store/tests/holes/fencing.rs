@@ -2,10 +2,11 @@
 
 use serde_json::json;
 use stile_domain::{
-    HeldExpiry, Hold, HoldStatus, Holder, LaneEventKind, Remembered, Step, Successor,
+    HeldExpiry, Hold, HoldStatus, Holder, LaneEventKind, NodeMode, Remembered, Step, Successor,
 };
 use stile_store::{
-    Bindable, Claim, MarkOutcome, NewLaneEvent, Realign, Refusal, Renewal, Set, Store, Tx,
+    Bindable, Claim, MarkOutcome, NewLaneEvent, NodeRecord, Realign, Refusal, Renewal, Set, Store,
+    Tx,
 };
 
 use crate::common::{
@@ -89,8 +90,12 @@ async fn try_everything(store: &dyn Store, stale: &Stale) {
         assert!(matches!(answer, Renewal::Fenced(_)), "renew");
     }
     assert_eq!(store.release(&[worked, new]).await.unwrap(), [false, false], "release");
+    let elsewhere = node("elsewhere");
+    let (mode, serves) = (NodeMode::WorkerQueue, "all".into());
+    let record = NodeRecord { holder: elsewhere.clone(), mode, serves, draining: false };
+    store.heartbeat(&record, true).await.unwrap().unwrap();
     for claim in [&worked, &new] {
-        assert!(!store.hand_over(claim, &node("elsewhere")).await.unwrap(), "hand over");
+        assert!(!store.hand_over(claim, &elsewhere).await.unwrap(), "hand over");
     }
 }
 

@@ -117,7 +117,8 @@ async fn hole_20_what_was_taken_for_lossless_is_stopped_if_a_node_knows_better()
     standby.promote().await;
 
     let name = bench.database.url().rsplit('/').next().unwrap();
-    let late = open(OpenOptions { url: standby.url(name), ..bench.database.options() }).unwrap();
+    let late =
+        open(OpenOptions { url: standby.url(name).into(), ..bench.database.options() }).unwrap();
     let said = Remembered { failover: Failover::Synchronous, ..Remembered::default() };
     let claim = late.take_own(&successor(&b), LEASE).await.unwrap().remove(0).claim;
     let realigned = late.realign(&A_NODE, &claim, &said, &json!({}), LEASE).await.unwrap();

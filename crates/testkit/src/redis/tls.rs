@@ -1,12 +1,10 @@
 //! A server with TLS.
 
-use std::path::PathBuf;
-
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use tempfile::TempDir;
+use std::path::{Path, PathBuf};
 
 use super::{PORT_ATTEMPTS, Redis};
-use crate::{ports, scratch};
+use crate::certificates::{Authority, Certified};
+use crate::ports;
 
 /// A server that also speaks TLS, as 127.0.0.1, with a certificate from an authority of its own that
 /// nobody knows unless told.
@@ -14,7 +12,7 @@ use crate::{ports, scratch};
 pub struct TlsRedis {
     server: Redis,
     port: u16,
-    files: TempDir,
+    authority: Authority,
 }
 
 impl TlsRedis {
@@ -22,9 +20,11 @@ impl TlsRedis {
     ///
     /// Panics with its output if it does not come up.
     pub async fn start_with(arguments: &[&str]) -> Self {
-        let files = certified();
-        let file = |name: &str| files.path().join(name).display().to_string();
-        let (certificate, key, authority) = (file(CERTIFICATE), file(KEY), file(AUTHORITY));
+        let authority_of_ours = Authority::new();
+        let Certified { certificate, key } = authority_of_ours.certify("redis", &["127.0.0.1"]);
+        let text = |path: &Path| path.display().to_string();
+        let (certificate, key) = (text(&certificate), text(&key));
+        let authority = text(&authority_of_ours.file());
         for _ in 0..PORT_ATTEMPTS {
             let port = ports::free_port();
             let tls_port = port.to_string();
@@ -37,7 +37,7 @@ impl TlsRedis {
             ];
             let all = [&tls.concat(), arguments].concat();
             if let Some(server) = Redis::start_on(ports::free_port(), &all).await {
-                return Self { server, port, files };
+                return Self { server, port, authority: authority_of_ours };
             }
         }
         panic!("no free ports for Redis with TLS in {PORT_ATTEMPTS} attempts");
@@ -55,36 +55,6 @@ impl TlsRedis {
 
     /// A file with the certificate of the authority.
     pub fn authority(&self) -> PathBuf {
-        self.files.path().join(AUTHORITY)
+        self.authority.file()
     }
-}
-
-const AUTHORITY: &str = "authority.pem";
-const CERTIFICATE: &str = "certificate.pem";
-const KEY: &str = "key.pem";
-
-/// An authority, and a key for 127.0.0.1 that it has certified.
-fn certified() -> TempDir {
-    let files = scratch::directory("tls");
-    let write = |name: &str, text: &str| {
-        std::fs::write(files.path().join(name), text).expect("write a certificate");
-    };
-    let key = || KeyPair::generate().expect("make a key");
-    let about = |names: &[&str]| {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        CertificateParams::new(names).expect("names for a certificate")
-    };
-
-    let mut authority = about(&[]);
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority_key = key();
-    let itself = authority.self_signed(&authority_key).expect("certify the authority");
-    write(AUTHORITY, &itself.pem());
-
-    let server_key = key();
-    let authority = Issuer::new(authority, authority_key);
-    let server = about(&["127.0.0.1"]).signed_by(&server_key, &authority);
-    write(CERTIFICATE, &server.expect("certify the server").pem());
-    write(KEY, &server_key.serialize_pem());
-    files
 }

@@ -26,9 +26,12 @@ pub(super) struct Status {
     pub(super) retry_after: Option<String>,
 }
 
-/// What an endpoint does with a request instead of passing it on.
+/// What an endpoint does with a request instead of passing it on, or with its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reaction {
+    /// Passes the call on. An error whose message contains the first text is told with this code and the
+    /// second text instead.
+    Reword(&'static str, i64, String),
     /// Answers the call with a JSON-RPC error, and does not pass it on.
     Error(i64, String),
     /// Answers the whole request with an HTTP status.

@@ -41,7 +41,7 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
         match reaction {
             Reaction::Silence => std::future::pending::<()>().await,
             Reaction::Status(status) => return status_of(*status, "this endpoint is like that"),
-            Reaction::Error(..) => {}
+            Reaction::Error(..) | Reaction::Reword(..) => {}
         }
     }
     let methods: Vec<&str> = seen.iter().map(|seen| seen.method.as_str()).collect();
@@ -55,7 +55,7 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
         return (status, when, "the proxy was told to fail").into_response();
     }
     let (mut failed, mut passed) = (Vec::new(), Vec::new());
-    for ((call, seen), reaction) in calls.into_iter().zip(&seen).zip(reactions) {
+    for ((call, seen), reaction) in calls.into_iter().zip(&seen).zip(&reactions) {
         let instead = match reaction {
             Some(Reaction::Error(code, message)) => {
                 Some(("error", json!({ "code": code, "message": message })))
@@ -71,9 +71,10 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     }
     if failed.is_empty() {
         let lies = shared.faults.lies(&methods);
-        let answer = match lies.is_empty() {
+        let rewords = reactions.iter().any(|one| matches!(one, Some(Reaction::Reword(..))));
+        let answer = match lies.is_empty() && !rewords {
             true => pass_on(&shared, body).await,
-            false => lie(&shared, &request, &lies).await,
+            false => lie(&shared, &request, &lies, &reactions).await,
         };
         if shared.faults.loses(&methods) {
             return (StatusCode::GATEWAY_TIMEOUT, "the proxy lost the answer").into_response();
@@ -126,8 +127,13 @@ async fn pass_on(shared: &Shared, body: Bytes) -> Response {
     }
 }
 
-/// The target's answer, with results changed.
-async fn lie(shared: &Shared, request: &Value, lies: &[Lie]) -> Response {
+/// The target's answer, with results changed, and with errors in other words.
+async fn lie(
+    shared: &Shared,
+    request: &Value,
+    lies: &[Lie],
+    reactions: &[Option<Reaction>],
+) -> Response {
     let answer = async {
         let sent = shared.client.post(&shared.target).json(request).send();
         sent.await?.json::<Value>().await
@@ -143,7 +149,15 @@ async fn lie(shared: &Shared, request: &Value, lies: &[Lie]) -> Response {
         one => std::slice::from_mut(one),
     };
     for answer in answers {
-        let Some(call) = calls.iter().find(|call| call["id"] == answer["id"]) else { continue };
+        let Some(place) = calls.iter().position(|call| call["id"] == answer["id"]) else {
+            continue;
+        };
+        let call = calls[place];
+        if let Some(Reaction::Reword(said, code, instead)) = &reactions[place]
+            && answer["error"]["message"].as_str().is_some_and(|message| message.contains(said))
+        {
+            answer["error"] = json!({ "code": code, "message": instead });
+        }
         let Some(result) = answer.get("result") else { continue };
         let of_method = lies.iter().filter(|lie| call["method"] == lie.method.as_str());
         let told = of_method.into_iter().find_map(|lie| (lie.answer)(&call["params"], result));

@@ -128,15 +128,23 @@ fn underpriced(
         said(newest)
     );
     let limit = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<u128>().ok());
-    let limit = limit(&tx.fee_limit).into_iter().chain(limit(&facts.fee_limit)).min();
-    let remedy = match limit.filter(|limit| *limit <= offer.saturating_add(offer / 8)) {
-        Some(limit) => Remedy::new(
+    let is_reached = |limit: &u128| *limit <= offer.saturating_add(offer / 8);
+    let (own, of_chain) = (limit(&tx.fee_limit), limit(&facts.fee_limit));
+    let remedy = match (of_chain.filter(is_reached), own.filter(is_reached)) {
+        (Some(limit), own) if own.is_none_or(|own| limit <= own) => Remedy::new(
+            "speed-up",
+            format!(
+                "the chain's fee limit of {limit} wei is reached: wait for the market to fall, cancel it, or raise \
+                 max_fee_gwei of the [[chain]] and speed it up"
+            ),
+        ),
+        (_, Some(limit)) => Remedy::new(
             "speed-up",
             format!(
                 "its fee limit of {limit} wei is reached: speed it up by hand, cancel it, or wait for the market to fall"
             ),
         ),
-        None => Remedy::new("bump", "a new attempt that offers more is made").automatic(),
+        _ => Remedy::new("bump", "a new attempt that offers more is made").automatic(),
     };
     Some(finding(Severity::Blocked, "underpriced", words, Some(remedy)))
 }

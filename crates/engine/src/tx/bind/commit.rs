@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use stile_chain::{SignError, TxSigner};
+use stile_chain::SignError;
 use stile_domain::{Nonce, Plan, Planner};
 use stile_store::{BindTx, Bindable, Claim, NewAttempt, OpenAttempt, Refusal, Tx, TxBinding};
 use tracing::{debug, warn};
@@ -12,6 +12,7 @@ use super::Progress;
 use crate::core::Core;
 use crate::lanes::{Slot, Work};
 use crate::metrics;
+use crate::signers::LaneSigner;
 use crate::tx;
 use crate::tx::book::Open;
 use crate::tx::memorise;
@@ -33,7 +34,7 @@ pub(super) struct Binder<'b> {
     pub(super) slot: &'b Arc<Slot>,
     pub(super) track: &'b Arc<Track>,
     pub(super) claim: Claim,
-    pub(super) signer: &'b Arc<dyn TxSigner>,
+    pub(super) signer: &'b LaneSigner,
 }
 
 impl Binder<'_> {
@@ -47,7 +48,7 @@ impl Binder<'_> {
             return Progress::More;
         };
         let nonces: Vec<Nonce> = plan.nonces().collect();
-        let (attempts, failed) = sign::sign(signer, slot.lane(), &nonces, &batch.to_sign).await;
+        let (attempts, failed) = sign::sign(signer, &nonces, &batch.to_sign).await;
         if let Some(error) = failed {
             warn!(signer = %slot.lane().signer, %error, "could not sign");
             work.forget();
@@ -68,8 +69,8 @@ impl Binder<'_> {
         };
         let Some(planned) = planned else { return Progress::More };
         let nonces: Vec<Nonce> = planned.nonces().collect();
-        let (attempts, failed) = sign::sign(signer, slot.lane(), &nonces, &batch.to_sign).await;
-        core.signing.note(slot.lane().signer, failed.as_ref());
+        let (attempts, failed) = sign::sign(signer, &nonces, &batch.to_sign).await;
+        core.signing.note(slot.lane(), failed.as_ref());
         if let Some(error) = &failed {
             metrics::sign_failed();
             match error {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use serde_json::json;
-use stile_domain::{Fees, Standing, Step};
+use stile_domain::{Standing, Step, check_gas};
 use stile_store::{Claim, LaneChanges, NewEvent, Set, Tx, TxChange};
 use tracing::{debug, warn};
 
@@ -12,6 +12,7 @@ use super::fresh_quote;
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::estimates::{self, Estimate};
+use crate::tx::limits;
 use crate::tx::memorise;
 use crate::tx::sign::ToSign;
 use crate::tx::track::Track;
@@ -26,7 +27,12 @@ pub(super) async fn prepare(
 ) -> Option<(Vec<Tx>, Vec<ToSign>)> {
     let quote = match track.quote(fresh_quote()) {
         Some(quote) => Some(quote),
-        None if waiting.iter().all(|tx| Fees::given(&tx.payload).is_some()) => None,
+        None if waiting
+            .iter()
+            .all(|tx| core.first_fees(tx.lane.chain, &tx.payload, None).is_some()) =>
+        {
+            None
+        }
         None => match track.pool.fee_quotes().await {
             Ok(quotes) => {
                 track.set_quotes(quotes);
@@ -37,6 +43,10 @@ pub(super) async fn prepare(
                 return None;
             }
         },
+    };
+    let block = match waiting.iter().any(|tx| limits::states_gas(&tx.payload)) {
+        true => track.block_gas.get(&track.pool).await,
+        false => None,
     };
     let (mut ready, mut to_sign, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     let (mut silent, mut is_stuck) = (Vec::new(), false);
@@ -62,10 +72,14 @@ pub(super) async fn prepare(
                 }
                 _ if is_stuck => {}
                 Estimate::Known(gas_limit) => {
-                    let fees = match quote {
-                        Some(quote) => core.first_fees(tx.lane.chain, &tx.payload, &quote),
-                        None => Fees::given(&tx.payload)?,
-                    };
+                    // What nobody says is found out when it is sent.
+                    if let (Some(stated), Some(_)) = (tx.payload.gas_limit, block)
+                        && let Err(above) = check_gas(stated, block)
+                    {
+                        refused.push((tx, above.to_string()));
+                        continue;
+                    }
+                    let fees = core.first_fees(tx.lane.chain, &tx.payload, quote.as_ref())?;
                     to_sign.push(ToSign { payload: tx.payload.clone(), gas_limit, fees });
                     ready.push(tx);
                 }

@@ -15,7 +15,7 @@ use crate::metrics;
 /// Whether there is anything that this node could bind on a lane.
 fn can_bind(core: &Core, lane: Lane) -> bool {
     !core.stopping.is_cancelled()
-        && core.signers.contains_key(&lane.signer)
+        && core.signers.signs(lane)
         && core.tracks.get(lane.chain).is_some()
 }
 

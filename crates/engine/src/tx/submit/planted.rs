@@ -1,12 +1,12 @@
 //! A planted bug: what is sent again is signed again, with a tip of one wei more, and not stored.
 
 use stile_chain::UnsignedTx;
-use stile_domain::{AttemptKind, Bytes, Fees};
+use stile_domain::{AttemptKind, Bytes, Ceiling, Fees};
 use stile_store::planted::Bug;
 
 use super::queue::Item;
 use crate::core::Core;
-use crate::tx::sign;
+use crate::tx::sign::{self, Signable};
 use crate::tx::track::Track;
 
 /// The bytes that are sent for these.
@@ -27,7 +27,8 @@ async fn signed_again(core: &Core, item: &Item) -> Option<Bytes> {
         *max_fee_per_gas += 1;
         *max_priority_fee_per_gas += 1;
     }
-    let signer = core.signers.get(&item.lane.signer)?;
-    let attempt = sign::sign_one(signer, &tx, AttemptKind::Bump).await.ok()?;
+    let fees = Ceiling::new(Some(u128::MAX), None).cut(tx.fees);
+    let signer = core.signers.get(item.lane)?;
+    let attempt = sign::sign_one(signer, &Signable::new(tx, fees), AttemptKind::Bump).await.ok()?;
     Some(attempt.raw)
 }

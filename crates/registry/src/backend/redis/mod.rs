@@ -54,6 +54,9 @@ struct Behind {
     told: mpsc::UnboundedReceiver<PushInfo>,
 }
 
+/// The most names that are read of a list: whoever writes to Redis must not fill this process.
+const MOST_LISTED: u32 = 50_000;
+
 /// What is read of a capacity.
 const SLOTS: [&str; 3] = ["running", "reserved", "tick"];
 
@@ -207,7 +210,7 @@ impl Backend for Redis {
 
     async fn members(&self, pool: Option<&PoolId>) -> Result<Vec<NodeId>, BackendError> {
         let mut call = Call::of(&scripts::MEMBERS, &[self.keys.index(pool)]);
-        call.arg(milliseconds(self.settings.node_ttl));
+        call.arg(milliseconds(self.settings.node_ttl)).arg(MOST_LISTED);
         let names: Vec<String> = self.call(&call).await?;
         Ok(names.iter().filter_map(|name| NodeId::new(name).ok()).collect())
     }

@@ -1,5 +1,6 @@
 //! `stile bench`: measured next to the raw limits of the same database, in the same run.
 
+mod abuse;
 mod acquires;
 mod allocate;
 mod cluster;
@@ -26,6 +27,8 @@ pub(super) enum BenchCommand {
     Cluster(cluster::ClusterArgs),
     /// How long lanes stand still whose node is killed.
     Failover(failover::FailoverArgs),
+    /// What other callers notice of idle streams, half-sent calls and wrong keys, all at once.
+    Abuse(abuse::AbuseArgs),
     /// How often several nodes ask for lanes in vain, in both modes.
     Acquires(acquires::AcquiresArgs),
 }
@@ -36,6 +39,7 @@ pub(super) async fn bench(command: BenchCommand) -> Result<(), Failure> {
         BenchCommand::Tx(args) => tx::run(args).await,
         BenchCommand::Cluster(args) => cluster::run(args).await,
         BenchCommand::Failover(args) => failover::run(args).await,
+        BenchCommand::Abuse(args) => abuse::run(args).await,
         BenchCommand::Acquires(args) => acquires::run(args).await,
     }
 }

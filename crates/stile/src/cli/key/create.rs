@@ -4,12 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use clap::Args;
-use stile_domain::{Address, KeyId, KeyName, Operation, Scope, SignerScope, Token, parse_address};
-use stile_store::NewKey;
+use stile_domain::{Address, KeyName, Networks, Operation, Scope, SignerScope, parse_address};
 
+use super::place::{PlaceArgs, Wanted};
 use super::{lifetime, show};
-use crate::cli::on_store::on_store;
-use crate::cli::{ConfigFile, Failure, table};
+use crate::cli::Failure;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CreateArgs {
@@ -26,14 +25,15 @@ pub(in crate::cli) struct CreateArgs {
     /// that are added later: that is never assumed. A key for admin is always for all.
     #[arg(long = "signer", value_name = "ADDRESS|all", value_parser = signer)]
     signers: Vec<Signer>,
-    /// How long it is good for, such as 12h or 90d; for ever if left out.
+    /// A network that it may be used from, such as 10.0.0.0/8 or a single address; may be given more
+    /// than once. Anywhere if left out.
+    #[arg(long = "from", value_name = "NETWORK")]
+    networks: Vec<String>,
+    /// How long it is good for, such as 90d, which is a good choice; for ever if left out.
     #[arg(long, value_name = "TIME", value_parser = lifetime::parse)]
     expires: Option<Duration>,
-    /// Print the key and its token as JSON instead of the bare token.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    file: ConfigFile,
+    place: PlaceArgs,
 }
 
 /// One `--signer`.
@@ -79,6 +79,13 @@ impl CreateArgs {
         Scope::new(self.operations.iter().copied(), signers)
             .map_err(|error| format!("--operations and --signer: {error}").into())
     }
+
+    fn networks(&self) -> Result<Option<Networks>, Failure> {
+        if self.networks.is_empty() {
+            return Ok(None);
+        }
+        Networks::new(&self.networks).map(Some).map_err(|error| format!("--from {error}").into())
+    }
 }
 
 /// Prints the token alone on standard output, for scripts, and the rest on standard error.
@@ -86,36 +93,14 @@ pub(super) async fn create(
     args: CreateArgs,
     environment: &HashMap<String, String>,
 ) -> Result<(), Failure> {
-    let scope = args.scope()?;
-    let token = Token::fresh()?;
-    let new = NewKey {
-        id: KeyId::fresh(),
+    let wanted = Wanted {
         name: args.name.clone(),
-        hash: token.hash(),
-        hint: token.hint().to_owned(),
-        scope,
+        scope: args.scope()?,
+        networks: args.networks()?,
         lifetime: args.expires,
     };
-    let made =
-        on_store(&args.file, environment, async |store| store.create_key(&new).await).await?;
-    let Some(key) = made else {
-        return Err(format!(
-            "there is a key named {} already\nhint: revoke it with `stile key revoke {}`, or choose another name",
-            new.name, new.name
-        )
-        .into());
-    };
-    if args.json {
-        let mut shown = show::json(&key);
-        shown["token"] = token.reveal().into();
-        return table::print(&table::json(&shown));
-    }
-    eprintln!("{}", show::details(&key));
-    eprintln!(
-        "This is the only time the token is shown. Send it as Authorization: Bearer <token>,"
-    );
-    eprintln!(
-        "or set STILE_API_KEY for `stile tx` and `stile signer`. From now on every call needs a key."
-    );
-    table::print(token.reveal())
+    let place = args.place.open(environment).await?;
+    let made = place.create(wanted).await?;
+    eprintln!("made in {}", place.name());
+    show::made(&made, args.place.json())
 }

@@ -1,26 +1,33 @@
 //! `stile key`: who may call.
 //!
-//! These commands work on the store itself, so the first key can be made before any server runs,
-//! and keys can be made and revoked while one does.
+//! | file | what is in it |
+//! |---|---|
+//! | `place` | the keys of a store, or those of a server |
+//! | `create` | a new key |
+//! | `rotate` | a new key in the place of an old one |
+//! | `lifetime` | times as people say them |
+//! | `show` | keys, for people and for programs |
 
 mod create;
 mod lifetime;
+mod place;
+mod rotate;
 mod show;
 
 use std::collections::HashMap;
 
 use clap::{Args, Subcommand};
-use stile_domain::KeyId;
-use stile_store::KeyRef;
+use serde_json::json;
 
-use super::on_store::on_store;
-use super::{ConfigFile, Failure, table};
+use super::{Failure, table};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
     /// Make a key, and print its token: the only time that it can be seen.
     Create(create::CreateArgs),
-    /// List the keys.
+    /// Put a new key in the place of an old one, which stays good for a while.
+    Rotate(rotate::RotateArgs),
+    /// List the keys, and when each was last used.
     List(ListArgs),
     /// Revoke a key, for good. Servers refuse it within a second.
     Revoke(RevokeArgs),
@@ -31,11 +38,8 @@ pub(super) struct ListArgs {
     /// Also those that were revoked.
     #[arg(long)]
     all: bool,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    file: ConfigFile,
+    place: place::PlaceArgs,
 }
 
 #[derive(Debug, Args)]
@@ -44,7 +48,7 @@ pub(super) struct RevokeArgs {
     #[arg(value_name = "ID|NAME")]
     key: String,
     #[command(flatten)]
-    file: ConfigFile,
+    place: place::PlaceArgs,
 }
 
 pub(super) async fn key(
@@ -53,42 +57,33 @@ pub(super) async fn key(
 ) -> Result<(), Failure> {
     match command {
         KeyCommand::Create(args) => create::create(args, environment).await,
+        KeyCommand::Rotate(args) => rotate::rotate(args, environment).await,
         KeyCommand::List(args) => list(&args, environment).await,
         KeyCommand::Revoke(args) => revoke(&args, environment).await,
     }
 }
 
 async fn list(args: &ListArgs, environment: &HashMap<String, String>) -> Result<(), Failure> {
-    let keys = on_store(&args.file, environment, async |store| store.keys(args.all).await).await?;
-    if args.json {
-        return table::print(&table::json(&show::list_json(&keys)));
+    let keys = args.place.open(environment).await?.list(args.all).await?;
+    if args.place.json() {
+        return table::print(&table::json(&keys));
     }
     table::print(&show::listed(&keys))
 }
 
 async fn revoke(args: &RevokeArgs, environment: &HashMap<String, String>) -> Result<(), Failure> {
-    let key = reference(&args.key)?;
-    let before = on_store(&args.file, environment, async |store| {
-        let before = store.keys(true).await?;
-        Ok(store.revoke_key(&key).await?.map(|revoked| {
-            let fresh = before.iter().any(|old| old.id == revoked.id && old.revoked_at.is_none());
-            (revoked, fresh)
-        }))
-    })
-    .await?;
-    let Some((revoked, fresh)) = before else {
-        let hint = "hint: `stile key list --all` shows those there are, and those there were";
-        return Err(format!("there is no key {}\n{hint}", args.key).into());
-    };
-    let when = if fresh { "revoked" } else { "was revoked before:" };
-    table::print(&format!("{when} {} ({})", revoked.name, revoked.id))
-}
-
-/// A key by what somebody typed.
-fn reference(text: &str) -> Result<KeyRef, Failure> {
-    if let Ok(id) = text.parse() {
-        return Ok(KeyRef::Id(KeyId(id)));
+    let place = args.place.open(environment).await?;
+    let key = place.find(&args.key).await?;
+    if !key.was_revoked {
+        place.revoke(&key.id).await?;
     }
-    let name = text.parse().map_err(|error| format!("{text:?} is no id, and a name {error}"))?;
-    Ok(KeyRef::Name(name))
+    // Those that it took the place of have its name, and may be good for a while.
+    for (id, until) in place.others(&key).await? {
+        eprintln!("note: the key {id} of the same name is not revoked; it ends at {until}");
+    }
+    if args.place.json() {
+        return table::print(&table::json(&json!({ "keyId": key.id })));
+    }
+    let when = if key.was_revoked { "was revoked before:" } else { "revoked" };
+    table::print(&format!("{when} {} ({}) in {}", key.name, key.id, place.name()))
 }

@@ -5,7 +5,7 @@ use toml::Value;
 
 use super::layer::Layer;
 use super::{Variables, node_id, rules};
-use crate::config::Config;
+use crate::config::{Config, Signer};
 
 /// Builds the model out of the good values and applies the rules across keys.
 ///
@@ -17,7 +17,10 @@ pub(super) fn build(layer: &mut Layer, variables: &Variables) -> Option<Config> 
         return None;
     }
     let chains = take_list(layer, "chain");
-    let signers = take_list(layer, "signer");
+    let mut signers: Vec<Signer> = take_list(layer, "signer");
+    for (index, signer) in signers.iter_mut().enumerate() {
+        signer.origin = layer.origin_of(&[&format!("signer[{index}]")]);
+    }
     let mut config = read_settings(layer)?;
     config.chains = chains;
     config.signers = signers;

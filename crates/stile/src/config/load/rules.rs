@@ -1,5 +1,7 @@
 //! What must hold between keys. Each rule says itself in its message.
 
+use stile_server::is_private_way;
+
 use super::Problem;
 use super::layer::Layer;
 use crate::config::{Config, Finality, NotHolder, Pooler, Signer, SignerSource};
@@ -7,6 +9,7 @@ use crate::config::{Config, Finality, NotHolder, Pooler, Signer, SignerSource};
 /// Applies every rule to the model and reports to the layer.
 pub(super) fn check(config: &Config, layer: &mut Layer) {
     let mut rules = Rules { layer, broken: Vec::new() };
+    check_server(config, &mut rules);
     check_lease(config, &mut rules);
     check_store(config, &mut rules);
     check_cluster(config, &mut rules);
@@ -37,6 +40,29 @@ impl Rules<'_> {
             });
         }
     }
+}
+
+fn check_server(config: &Config, rules: &mut Rules<'_>) {
+    let tls = &config.server.tls;
+    for (here, key, other, name) in [
+        (&tls.cert, "server.tls.cert", &tls.key, "server.tls.key"),
+        (&tls.key, "server.tls.key", &tls.cert, "server.tls.cert"),
+        (&tls.client_ca, "server.tls.client_ca", &tls.cert, "server.tls.cert"),
+    ] {
+        rules.require(here.is_none() || other.is_some(), &[key, name], format!("needs {name}"));
+    }
+    let url = config.cluster.advertise_url.as_ref();
+    rules.require(
+        tls.cert.is_none() || url.is_none_or(|url| url.scheme() == "https"),
+        &["cluster.advertise_url", "server.tls.cert"],
+        "must begin with https://, which is what the server speaks with server.tls".to_owned(),
+    );
+    let limits = &config.server.limits;
+    rules.require(
+        limits.connections_per_address <= limits.connections,
+        &["server.limits.connections_per_address", "server.limits.connections"],
+        format!("must not be above server.limits.connections ({})", limits.connections),
+    );
 }
 
 /// One missed renewal must not lose the lease.
@@ -76,6 +102,15 @@ fn check_cluster(config: &Config, rules: &mut Rules<'_>) {
         cluster.not_holder != NotHolder::Forward || cluster.advertise_url.is_some(),
         &["cluster.not_holder", "cluster.advertise_url"],
         "\"forward\" needs cluster.advertise_url, by which the other nodes reach this one"
+            .to_owned(),
+    );
+    let advertised = cluster.advertise_url.as_ref();
+    rules.require(
+        cluster.trusted_network || advertised.is_none_or(|url| is_private_way(url.as_str())),
+        &["cluster.advertise_url", "cluster.trusted_network"],
+        "is on another machine than the nodes that pass calls on to it, and without TLS anybody in \
+         between can read and change them: give an https:// URL, or say that nobody is in between with \
+         cluster.trusted_network = true"
             .to_owned(),
     );
 }
@@ -156,7 +191,11 @@ fn check_signers(config: &Config, rules: &mut Rules<'_>) {
             rules.require(
                 false,
                 &[&key],
-                format!("is the same signer as signer[{first}], on the same chain"),
+                format!(
+                    "is the same signer as signer[{first}] ({}), on the same chain: remove one of them, or \
+                     give each the chain that it is for",
+                    config.signers[first].origin
+                ),
             );
         }
     }

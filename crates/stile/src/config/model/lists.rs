@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Origin;
 use crate::config::value::{ConnectionUrl, SecretReference};
 
 /// One `[[chain]]`.
@@ -31,13 +32,15 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// One `[[signer]]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Signer {
-    /// The chain it signs for. `None`: every chain.
+    /// The only chain it is for. `None`: every configured chain.
     pub chain: Option<u64>,
     /// Who signs.
     pub source: SignerSource,
+    /// Where the entry is written, for whoever has to put it right.
+    pub origin: Origin,
 }
 
 /// Who signs for a signer.
@@ -71,6 +74,13 @@ pub enum SignerSource {
         /// The address it signs for.
         address: String,
     },
+}
+
+/// Two that say the same are the same, wherever they are written.
+impl PartialEq for Signer {
+    fn eq(&self, other: &Self) -> bool {
+        (self.chain, &self.source) == (other.chain, &other.source)
+    }
 }
 
 impl Signer {
@@ -152,6 +162,6 @@ impl TryFrom<Written> for Signer {
             },
             _ => return Err("must have only one of key, keystore and remote"),
         };
-        Ok(Self { chain: written.chain, source })
+        Ok(Self { chain: written.chain, source, origin: Origin::Default })
     }
 }

@@ -1,6 +1,6 @@
-//! The process itself and what it stands on: node, server, log, store, cluster.
+//! The process itself and what it stands on: node, log, store, cluster.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,25 +14,6 @@ pub struct Node {
     /// the host name and the port listened on, which are not known yet here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-}
-
-/// `[server]`: the HTTP server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Server {
-    /// Where it listens.
-    pub listen: SocketAddr,
-    /// How long queued work may take to finish after the first signal to stop.
-    pub shutdown_grace: HumanDuration,
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)),
-            shutdown_grace: HumanDuration::from_secs(20),
-        }
-    }
 }
 
 choice! {
@@ -173,6 +154,11 @@ pub struct Cluster {
     /// What nodes prove themselves to each other by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<SecretReference>,
+    /// The certificates of the authorities that sign those of the nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca: Option<PathBuf>,
+    /// Whether nodes may speak to each other without TLS beyond their own machine.
+    pub trusted_network: bool,
     /// Whether lanes move to the node that they had best be on.
     pub move_lanes: bool,
 }
@@ -183,6 +169,8 @@ impl Default for Cluster {
             advertise_url: None,
             not_holder: NotHolder::default(),
             secret: None,
+            ca: None,
+            trusted_network: false,
             move_lanes: true,
         }
     }

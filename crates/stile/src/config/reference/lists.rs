@@ -27,9 +27,13 @@ pub(super) const CHAIN: Section = Section {
         Key::new(
             "max_fee_gwei",
             Kind::Decimal { min: 0.000_000_001, max: 1_000_000_000.0 },
-            Unset("ten times what the chain asks for"),
-            "The most that any attempt may offer for a unit of gas, in gwei. Transactions whose \
-             callers state a price or a `feeLimit` stay below that too.",
+            Unset("ten times what the chain asks for now, and 100 gwei at least"),
+            "The most that any attempt may offer for a unit of gas, in gwei: first ones, higher offers, \
+             speed-ups, cancellations and empty transactions for gaps. Requests and speed-ups that state \
+             more are refused with 422. Transactions whose callers state a price or a `feeLimit` stay \
+             below that too. While a chain asks for more than this limit its transactions wait, and are \
+             sent when it asks for less. What the chain asks for is twice the base fee and the usual tip, \
+             by the middle of what the endpoints say, of two the lower.",
         ),
         Key::new(
             "max_concurrency",
@@ -59,8 +63,10 @@ pub(super) const SIGNER: Section = Section {
         Key::new(
             "chain",
             CHAIN_ID,
-            Unset("every chain"),
-            "The id of the only chain this signer is for.",
+            Unset("every configured chain"),
+            "The id of the only chain this signer is for: its key signs on no other. Left out, it is for \
+             every `[[chain]]`. Each signer has one entry per chain at most; a second source of \
+             signatures for the same address and chain is an error.",
         ),
         Key::new(
             "address",

@@ -1,7 +1,7 @@
 //! The process itself and what it stands on.
 
 use super::Preset::{Unset, Value};
-use super::{DAY_MS, HOUR_MS, Key, MINUTE_MS, SECOND_MS, Section, duration};
+use super::{DAY_MS, Key, MINUTE_MS, SECOND_MS, Section, duration};
 use crate::config::value::{HumanDuration, Kind};
 use crate::config::{Failover, LogFormat, LogLevel, NotHolder, Pooler};
 
@@ -20,27 +20,6 @@ pub(super) const NODE: Section = Section {
         "The name of this node in logs, in metrics and on the lanes it holds; no two nodes of a \
          cluster share one. `${NAME}` is replaced by the environment variable `NAME`.",
     )],
-};
-
-pub(super) const SERVER: Section = Section {
-    name: "server",
-    is_list: false,
-    text: "The HTTP server.",
-    keys: &[
-        Key::new(
-            "listen",
-            Kind::Listen,
-            Value("127.0.0.1:7420"),
-            "Where the server listens. Port 0 takes any free one.",
-        ),
-        Key::new(
-            "shutdown_grace",
-            duration(0, HOUR_MS),
-            Value("20s"),
-            "How long queued work may take to finish after the first signal to stop. A second \
-             signal ends the process at once.",
-        ),
-    ],
 };
 
 pub(super) const LOG: Section = Section {
@@ -172,7 +151,8 @@ pub(super) const CLUSTER: Section = Section {
             Kind::Url(HTTP_SCHEMES),
             Unset("none: callers are not told where to go"),
             "The URL by which other nodes and callers reach this node. It is stored on the lanes \
-             this node holds and told to those who ask the wrong node.",
+             this node holds and told to those who ask the wrong node. `https://`, unless it is on \
+             this machine or `cluster.trusted_network` is set.",
         ),
         Key::new(
             "not_holder",
@@ -188,8 +168,25 @@ pub(super) const CLUSTER: Section = Section {
             "secret",
             Kind::Secret,
             Unset("none: calls are passed on only while there are no API keys"),
-            "Where the text is kept, at least 16 visible characters, by which the nodes of a cluster \
-             prove themselves to each other when they pass calls on; the same for all of them.",
+            "Where the text is kept, at least 32 visible characters, by which the nodes of a cluster \
+             prove themselves to each other when they pass calls on; the same for all of them. It is \
+             never sent: calls are signed by it. What could be guessed is refused; \
+             `openssl rand -hex 32` makes a good one.",
+        ),
+        Key::new(
+            "ca",
+            Kind::Path,
+            Unset("the authorities that the system believes"),
+            "A file with the certificates, in PEM, of the authorities that sign the certificates of the \
+             nodes. With it, calls are passed on only to nodes whose certificate one of them has signed.",
+        ),
+        Key::new(
+            "trusted_network",
+            Kind::Boolean,
+            Value("false"),
+            "Whether nodes may pass calls on to other machines without TLS. Set it only where nobody \
+             else is on the network between the nodes, as in an encrypted overlay: whoever is can read \
+             every call and answer in a node's place.",
         ),
         Key::new(
             "move_lanes",

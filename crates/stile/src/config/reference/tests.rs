@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::{Key, Preset, SECTIONS, Section, reference_markdown};
 use crate::config::value::{Given, Kind};
-use crate::config::{Chain, Config, ConnectionUrl, Signer, SignerSource};
+use crate::config::{Chain, Config, ConnectionUrl, Origin, Signer, SignerSource};
 
 /// A value the key accepts, other than its default.
 fn sample(kind: Kind) -> Value {
@@ -22,6 +22,7 @@ fn sample(kind: Kind) -> Value {
         Kind::NodeId => Value::from("stile-a"),
         Kind::Url(schemes) => Value::from(format!("{}://host", schemes[0])),
         Kind::UrlList(schemes) => Value::from(vec![format!("{}://host", schemes[0])]),
+        Kind::HostList => Value::from(vec!["stile.example"]),
         Kind::Address => Value::from("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"),
         Kind::Secret => Value::from("env:STILE_KEY"),
         Kind::Path => Value::from("key.json"),
@@ -126,7 +127,7 @@ fn lists_have_the_keys_of_the_model() {
         SignerSource::Keystore { path: "key.json".into(), password: Some(secret()), address: None },
         SignerSource::Remote { url, address },
     ] {
-        let signer = Signer { chain: Some(1), source };
+        let signer = Signer { chain: Some(1), source, origin: Origin::Default };
         model.extend(flattened("signer", signer).into_keys());
     }
     model.sort();

@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     Url(&'static [&'static str]),
     /// Any number of such URLs.
     UrlList(&'static [&'static str]),
+    /// Any number of names of hosts.
+    HostList,
     /// The address of a signer.
     Address,
     /// A reference to a secret.
@@ -87,6 +89,7 @@ impl Kind {
             Self::NodeId | Self::Path => return self.check_plain_text(given),
             Self::Url(schemes) => return self.check_one_url(given.text(), schemes),
             Self::UrlList(schemes) => return self.check_url_list(given, schemes),
+            Self::HostList => return self.check_host_list(given),
             Self::Address => return self.check_address(given),
             Self::Secret => {
                 let reference = given.text().and_then(|text| text.parse::<SecretReference>().ok());
@@ -102,7 +105,11 @@ impl Kind {
     pub(crate) fn is_quoted(self) -> bool {
         !matches!(
             self,
-            Self::Boolean | Self::Integer { .. } | Self::Decimal { .. } | Self::UrlList(_)
+            Self::Boolean
+                | Self::Integer { .. }
+                | Self::Decimal { .. }
+                | Self::UrlList(_)
+                | Self::HostList
         )
     }
 
@@ -133,6 +140,19 @@ impl Kind {
                 .map_err(|why| format!("entry {} {why}", index + 1))
         };
         texts.into_iter().enumerate().map(check).collect::<Result<Vec<_>, _>>().map(Value::Array)
+    }
+
+    /// In a variable names are parted by commas.
+    fn check_host_list(self, given: Given<'_>) -> Result<Value, String> {
+        let texts = match given {
+            Given::Variable(text) => Some(text.split(',').map(str::trim).collect()),
+            given => given.texts(),
+        };
+        let texts: Vec<&str> = texts.ok_or_else(|| format!("must be {self}"))?;
+        match texts.iter().find(|text| !stile_server::is_host_name(text)) {
+            Some(bad) => Err(format!("must be {self}; {bad:?} is none")),
+            None => Ok(Value::Array(texts.into_iter().map(Value::from).collect())),
+        }
     }
 
     fn check_address(self, given: Given<'_>) -> Result<Value, String> {
@@ -192,6 +212,9 @@ impl fmt::Display for Kind {
             }
             Self::UrlList(schemes) => {
                 write!(formatter, "a list of URLs beginning with {}", either(&beginnings(schemes)))
+            }
+            Self::HostList => {
+                formatter.write_str("a list of host names or IP addresses, without scheme and port")
             }
             Self::Address => formatter.write_str("an address: 0x and 40 hexadecimal digits"),
             Self::Secret => formatter.write_str(r#""env:NAME" or "file:PATH""#),

@@ -2,37 +2,51 @@
 
 const MASK: &str = "***";
 
-/// Path segments of at least this many characters are taken for the access key of a chain provider.
-const ACCESS_KEY_CHARACTERS: usize = 24;
-
-/// Masks the password, query parameters that sound secret, and path segments that look like access
-/// keys.
+/// Shows where a URL leads, and hides the rest.
 ///
-/// Where a URL can be read in two ways, more is masked rather than less. A text without `://` is
-/// masked whole.
+/// Of an endpoint (`http`, `https`, `ws`, `wss`) only scheme, host and port are shown: user, path and
+/// query carry access keys as they please. Of a store the password and the parameters that sound
+/// secret are hidden. Where a URL can be read in two ways, more is hidden rather than less. A text
+/// without `://` is hidden whole.
 pub(super) fn mask(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return MASK.to_owned();
     };
-    if scheme == "sqlite" {
-        return url.to_owned();
+    match scheme {
+        "sqlite" => url.to_owned(),
+        "http" | "https" | "ws" | "wss" => format!("{scheme}://{}", mask_endpoint(rest)),
+        _ => format!("{scheme}://{}", mask_store(rest)),
     }
+}
+
+/// `host:port`, with a mark for everything that stands before and behind it.
+fn mask_endpoint(rest: &str) -> String {
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, behind) = rest.split_at(end);
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((_, host)) => (format!("{MASK}@"), host),
+        // A password with a `/` in it that nobody escaped would be taken for the host.
+        None if behind.contains('@') => return MASK.to_owned(),
+        None => (String::new(), authority),
+    };
+    let behind = match behind {
+        "" | "/" => behind.to_owned(),
+        _ => format!("/{MASK}"),
+    };
+    format!("{user}{host}{behind}")
+}
+
+fn mask_store(rest: &str) -> String {
     // The last `@`, as a password may hold an unescaped one, or a `/` or `?` that would seem to end
     // the host.
     let (credentials, rest) = match rest.rsplit_once('@') {
         Some((credentials, rest)) => (mask_password(credentials), rest),
         None => (String::new(), rest),
     };
-    let (place, query) = match rest.split_once('?') {
-        Some((place, query)) => (place, mask_query(query)),
-        None => (rest, String::new()),
-    };
-    let place = if scheme.starts_with("http") || scheme.starts_with("ws") {
-        mask_path(place)
-    } else {
-        place.to_owned()
-    };
-    format!("{scheme}://{credentials}{place}{query}")
+    match rest.split_once('?') {
+        Some((place, query)) => format!("{credentials}{place}{}", mask_query(query)),
+        None => format!("{credentials}{rest}"),
+    }
 }
 
 fn mask_password(credentials: &str) -> String {
@@ -58,22 +72,6 @@ fn sounds_secret(name: &str) -> bool {
     ["pass", "pwd", "token", "secret", "key", "auth"].iter().any(|word| name.contains(word))
 }
 
-fn mask_path(place: &str) -> String {
-    let Some((host, path)) = place.split_once('/') else {
-        return place.to_owned();
-    };
-    let segments: Vec<&str> = path
-        .split('/')
-        .map(|segment| if is_access_key(segment) { MASK } else { segment })
-        .collect();
-    format!("{host}/{}", segments.join("/"))
-}
-
-fn is_access_key(segment: &str) -> bool {
-    segment.len() >= ACCESS_KEY_CHARACTERS
-        && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-}
-
 #[cfg(test)]
 mod tests {
     use super::mask;
@@ -91,12 +89,27 @@ mod tests {
                 "postgres://host/db?user=a&password=***",
             ),
             ("redis://:hunter2@host", "redis://:***@host"),
-            (
-                "https://rpc.example/v3/0123456789abcdef0123456789abcdef",
-                "https://rpc.example/v3/***",
-            ),
-            ("wss://rpc.example/ws?apikey=abc", "wss://rpc.example/ws?apikey=***"),
+            ("redis://:hunter2@a,redis://:hunter2@b", "redis://:***@b"),
             ("hunter2", "***"),
+        ] {
+            assert_eq!(mask(url), shown);
+        }
+    }
+
+    /// However short and however named: what is behind a host may be an access key.
+    #[test]
+    fn hole_47_of_an_endpoint_only_scheme_host_and_port_are_shown() {
+        for (url, shown) in [
+            ("https://rpc.example/v3/0123456789abcdef0123456789abcdef", "https://rpc.example/***"),
+            ("https://rpc.example:8545/abc", "https://rpc.example:8545/***"),
+            ("https://rpc.example?abc", "https://rpc.example/***"),
+            ("https://rpc.example#abc", "https://rpc.example/***"),
+            ("wss://rpc.example/ws?apikey=abc", "wss://rpc.example/***"),
+            ("https://user:hunter2@rpc.example/", "https://***@rpc.example/"),
+            ("https://hunter2@rpc.example", "https://***@rpc.example"),
+            ("https://user:hun@ter2@rpc.example/a", "https://***@rpc.example/***"),
+            ("https://user:hun/ter2@rpc.example/a", "https://***"),
+            ("http://[::1]:8545/abc", "http://[::1]:8545/***"),
         ] {
             assert_eq!(mask(url), shown);
         }
@@ -108,7 +121,7 @@ mod tests {
             "sqlite:///home/a:b@c/stile.db",
             "postgres://user@host/db",
             "http://127.0.0.1:8545",
-            "https://rpc.example/v1/mainnet",
+            "http://127.0.0.1:8545/",
         ] {
             assert_eq!(mask(url), url);
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
+use stile_domain::Secret;
 
 use super::mask::mask;
 
@@ -12,44 +13,50 @@ use super::mask::mask;
 /// the credentials, so that a stray log line leaks nothing. One made by `From` is not checked; one
 /// in a loaded configuration is.
 #[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
-#[serde(transparent)]
-pub struct ConnectionUrl(String);
+#[serde(from = "String")]
+pub struct ConnectionUrl(Secret);
 
 impl ConnectionUrl {
     /// The URL in full, credentials included: for connecting, never for printing.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        self.0.reveal()
+    }
+
+    /// The URL in full, for whoever connects.
+    #[must_use]
+    pub fn secret(&self) -> &Secret {
         &self.0
     }
 
     /// What stands before `://`.
     #[must_use]
     pub fn scheme(&self) -> &str {
-        self.0.split_once("://").map_or("", |(scheme, _)| scheme)
+        self.as_str().split_once("://").map_or("", |(scheme, _)| scheme)
     }
 }
 
 impl From<&str> for ConnectionUrl {
     fn from(url: &str) -> Self {
-        Self(url.to_owned())
+        Self(url.into())
     }
 }
 
 impl From<String> for ConnectionUrl {
     fn from(url: String) -> Self {
-        Self(url)
+        Self(url.into())
     }
 }
 
 impl fmt::Display for ConnectionUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&mask(&self.0))
+        formatter.write_str(&mask(self.as_str()))
     }
 }
 
 impl fmt::Debug for ConnectionUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ConnectionUrl({:?})", mask(&self.0))
+        write!(formatter, "ConnectionUrl({:?})", mask(self.as_str()))
     }
 }
 

@@ -24,4 +24,4 @@ SET incarnation = excluded.incarnation,
     seen_at = greatest(n.started_at + interval '1 us', clock_timestamp()),
     draining = excluded.draining
 WHERE n.incarnation = excluded.incarnation OR $7
-RETURNING n.node_id, pg_current_wal_insert_lsn() AS position
+RETURNING n.node_id, clock_timestamp() AS heard_at, pg_current_wal_insert_lsn() AS position

@@ -26,7 +26,7 @@ pub(super) async fn seed(
 ) -> Result<Nonce, StoreError> {
     let forever = Duration::from_secs(24 * 3600);
     let pool = connect::pool(&PostgresOptions {
-        url: url.to_owned(),
+        url: url.into(),
         direct_url: None,
         pool_size: 1,
         statement_timeout: forever,

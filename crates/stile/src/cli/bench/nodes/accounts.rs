@@ -1,6 +1,8 @@
 //! As many signers as are wanted, with their keys.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
 
 use stile_chain::{LocalSigner, TxSigner};
 use stile_domain::Address;
@@ -25,7 +27,9 @@ impl Accounts {
         for number in 0..count {
             let key = key(number);
             addresses.push(LocalSigner::from_key(&key)?.address());
-            std::fs::write(directory.path().join(number.to_string()), key)?;
+            let mut options = std::fs::File::options();
+            let options = options.write(true).create_new(true).mode(0o600);
+            options.open(directory.path().join(number.to_string()))?.write_all(key.as_bytes())?;
         }
         Ok(Self { addresses, directory })
     }

@@ -20,7 +20,7 @@ pub(super) use accounts::Accounts;
 pub(super) use cluster::{Cluster, Signers, Wanted};
 pub(super) use figures::Delays;
 pub(super) use in_flight::InFlight;
-pub(super) use node::ready;
+pub(super) use node::{Node, ready};
 pub(super) use spread::{Sender, Way, hand_over_once, lanes_by_node, request};
 
 use clap::ValueEnum;

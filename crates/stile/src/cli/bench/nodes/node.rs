@@ -27,7 +27,10 @@ pub(in crate::cli::bench) struct Node {
 
 impl Node {
     /// Starts one and waits until it is ready. The configuration does not say where it listens.
-    pub(super) async fn start(id: &str, configuration: &str) -> Result<Self, Failure> {
+    pub(in crate::cli::bench) async fn start(
+        id: &str,
+        configuration: &str,
+    ) -> Result<Self, Failure> {
         for attempt in 1.. {
             let node = Self::launch(id, configuration)?;
             match ready(&node.process, node.address).await {
@@ -91,10 +94,30 @@ impl Node {
 
     /// The most memory it has had so far, in bytes, where the system tells.
     pub(in crate::cli::bench) fn peak_memory(&self) -> Option<u64> {
+        self.memory_of("VmHWM:")
+    }
+
+    /// The memory that it has now, in bytes, where the system tells.
+    pub(in crate::cli::bench) fn memory(&self) -> Option<u64> {
+        self.memory_of("VmRSS:")
+    }
+
+    fn memory_of(&self, name: &str) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
         Some(kilobytes * 1024)
+    }
+
+    /// How many files it has open, where the system tells, and how many of them are sockets.
+    pub(in crate::cli::bench) fn open_files(&self) -> Option<(usize, usize)> {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", self.process.id())).ok()?;
+        let files: Vec<_> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+        let is_socket = |file: &&std::path::PathBuf| {
+            let target = std::fs::read_link(file).unwrap_or_default();
+            target.to_string_lossy().starts_with("socket:")
+        };
+        Some((files.len(), files.iter().filter(is_socket).count()))
     }
 
     /// Ends it without a word, and waits until it is gone.

@@ -3,10 +3,17 @@
 //! Every event has its place in the stream as its `id`; a client that comes back with the last one
 //! it got (`Last-Event-ID`) has missed nothing, even if the database has another history by then: the
 //! client is told so, and goes on where the two part. A client that reads slowly only holds up itself:
-//! the next page is read when it has taken the last one.
+//! the next page is taken when it has taken the last one.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `hub` | one reader for all who listen |
+
+mod hub;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -16,17 +23,21 @@ use futures::Stream;
 use serde::{Deserialize, Serialize};
 use stile_domain::{Address, ChainId, TxId};
 use stile_store::{HistoryChange, StreamEvent, StreamHistory, StreamPosition, TxEvent};
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 use utoipa::{IntoParams, ToSchema, openapi};
 use uuid::Uuid;
 
+pub(crate) use self::hub::Hub;
+use self::hub::{Entry, Page};
 use crate::access::Access;
 use crate::app::Shared;
 use crate::extract;
+use crate::measure;
 use crate::nonces::{self, Number, TENANT};
 use crate::problem::{Problem, Problems};
 use crate::schema;
 use crate::signers::history::SignerEventView;
+use crate::streams;
 use crate::tx::read::tx_id;
 use crate::tx::story::EventView;
 
@@ -227,15 +238,17 @@ pub(crate) async fn events(
     {
         return Err(app.directory.unknown(wanted.chain, signer));
     }
-    // Subscribed before the end is read, so that nothing falls in between.
-    let written = app.node.transactions().written();
+    let stream = app.streams.open(&access)?;
+    // Before anything is read, so that nothing falls in between.
+    let pages = app.hub.listen(app.node.transactions()).await?;
     let position = match last.or(after) {
         Some(position) => position,
         None => app.node.transactions().stream_end().await?,
     };
     let begin =
         Event::default().id(position.to_string()).retry(PATIENCE).comment("the stream begins");
-    let feed = Feed { app, access, wanted, written, position, ready: VecDeque::from([begin]) };
+    let ready = VecDeque::from([begin]);
+    let feed = Feed { app, access, wanted, stream, pages, is_behind: true, position, ready };
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     Ok(Sse::new(futures::stream::unfold(feed, Feed::next)).keep_alive(keep_alive))
 }
@@ -249,7 +262,12 @@ struct Feed {
     app: Shared,
     access: Access,
     wanted: Wanted,
-    written: watch::Receiver<u64>,
+    /// It counts while it lasts.
+    stream: streams::Stream,
+    /// What is read for all.
+    pages: broadcast::Receiver<Arc<Page>>,
+    /// Whether there may be entries that it did not get: it reads by itself.
+    is_behind: bool,
     /// How far the stream has been read.
     position: StreamPosition,
     /// What has been read and not been taken.
@@ -259,9 +277,9 @@ struct Feed {
 impl Feed {
     /// The next event; `None` when the server stops, or the caller's key is no longer good.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
-        let stopping = self.app.stopping.clone();
+        let (stopping, over) = (self.app.stopping.clone(), self.stream.over.clone());
         loop {
-            if stopping.is_cancelled() || !self.app.guard.still_admits(&self.access) {
+            if stopping.is_cancelled() || over.is_cancelled() {
                 return None;
             }
             if let Some(event) = self.ready.pop_front() {
@@ -269,60 +287,88 @@ impl Feed {
             }
             tokio::select! {
                 () = stopping.cancelled() => return None,
+                () = over.cancelled() => return None,
                 () = self.read() => {}
             }
         }
     }
 
-    /// Reads a page, and waits for more if it was not a full one. Nothing is lost if this is
-    /// dropped half-way.
+    /// Takes the next page, of all or of its own. Nothing is lost if this is dropped half-way.
     async fn read(&mut self) {
-        self.written.borrow_and_update();
-        let page = self.app.node.transactions().events_after(self.position, PAGE).await;
-        let page = match page {
-            Ok(page) => page,
+        if self.is_behind {
+            return self.catch_up().await;
+        }
+        match self.pages.recv().await {
+            Ok(page) if page.is_good_for(self.position) => self.take(&page),
+            // It was too slow, or comes from elsewhere.
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.is_behind = true,
+            // The reader for all is part of the server, so the server has ended.
+            Err(broadcast::error::RecvError::Closed) => self.app.stopping.cancelled().await,
+        }
+    }
+
+    /// Reads a page by itself. One that is not full has brought it to the end.
+    async fn catch_up(&mut self) {
+        measure::stream_read("one");
+        let events = match self.app.node.transactions().events_after(self.position, PAGE).await {
+            Ok(events) => events,
             Err(error) => {
                 tracing::debug!(%error, "a stream of events waits for the database");
                 return tokio::time::sleep(PATIENCE).await;
             }
         };
-        let Some(last) = page.last().map(StreamEvent::position) else {
-            // Other nodes' entries come unannounced.
-            let _ = tokio::time::timeout(POLL, self.written.changed()).await;
-            return;
-        };
-        self.position = last;
-        for event in page {
-            self.take(event);
-        }
-        // How far the stream has been read tells how busy others are, so it is not for those who may
-        // not see the others. They read a little more when they come back, and miss nothing.
-        if self.ready.is_empty() && self.access.sees_all() {
-            self.ready.push_back(Event::default().id(last.to_string()));
+        let changed = matches!(events.first(), Some(StreamEvent::HistoryChanged(_)));
+        self.is_behind = changed || events.len() >= PAGE as usize;
+        if let Some(page) = Page::new(self.position, events) {
+            self.take(&page);
         }
     }
 
-    fn take(&mut self, event: StreamEvent) {
-        let ours = !matches!(&event, StreamEvent::Tx(event) if event.tenant != TENANT);
-        let shows = |lane| self.app.directory.shows(&self.access, lane);
-        let visible = ours && event.lane().is_none_or(shows);
-        if !visible || !self.wanted.includes(&event) {
-            return;
+    /// What it has not had of a page.
+    fn take(&mut self, page: &Page) {
+        let begin = self.position;
+        for entry in page.after(begin) {
+            self.show(entry);
+            self.position = entry.event.position();
         }
-        let frame = Event::default().id(event.position().to_string());
-        let frame = match event {
-            StreamEvent::Tx(event) => frame.event("tx").json_data(TxStreamEvent::from(event)),
-            StreamEvent::Lane(event) => {
-                frame.event("signer").json_data(SignerEventView::from(event))
-            }
-            StreamEvent::HistoryChanged(change) => {
-                tracing::info!(from = ?change.from, to = ?change.to, "a stream of events comes from another history of the database");
-                frame.event("history").json_data(HistoryEventView::from(change))
-            }
-        };
-        match frame {
-            Ok(event) => self.ready.push_back(event),
-            Err(error) => tracing::error!(%error, "an event cannot be written as JSON"),
+        // How far the stream has been read tells how busy others are, so it is not for those who may
+        // not see the others. They read a little more when they come back, and miss nothing.
+        if self.position != begin && self.ready.is_empty() && self.access.sees_all() {
+            self.ready.push_back(Event::default().id(self.position.to_string()));
         }
     }
+
+    fn show(&mut self, entry: &Entry) {
+        let event = &entry.event;
+        let ours = !matches!(event, StreamEvent::Tx(event) if event.tenant != TENANT);
+        let shows = |lane| self.app.directory.shows(&self.access, lane);
+        let visible = ours && event.lane().is_none_or(shows);
+        if !visible || !self.wanted.includes(event) {
+            return;
+        }
+        let name = match event {
+            StreamEvent::Tx(_) => "tx",
+            StreamEvent::Lane(_) => "signer",
+            StreamEvent::HistoryChanged(change) => {
+                tracing::info!(from = ?change.from, to = ?change.to, "a stream of events comes from another history of the database");
+                "history"
+            }
+        };
+        if let Some(text) = entry.text.get_or_init(|| text(event)) {
+            let id = event.position().to_string();
+            self.ready.push_back(Event::default().id(id).event(name).data(text));
+        }
+    }
+}
+
+/// An event as JSON, the same for all who may see it.
+fn text(event: &StreamEvent) -> Option<String> {
+    let text = match event.clone() {
+        StreamEvent::Tx(event) => serde_json::to_string(&TxStreamEvent::from(event)),
+        StreamEvent::Lane(event) => serde_json::to_string(&SignerEventView::from(event)),
+        StreamEvent::HistoryChanged(change) => {
+            serde_json::to_string(&HistoryEventView::from(change))
+        }
+    };
+    text.inspect_err(|error| tracing::error!(%error, "an event cannot be written as JSON")).ok()
 }

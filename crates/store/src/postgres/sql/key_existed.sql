@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT FROM api_closed) AS existed
