@@ -58,3 +58,28 @@ impl StateFile {
         Ok(())
     }
 }
+
+/// A process that is being started by this one has a copy of the descriptor for a moment, and with
+/// it the lock: closing the file would not end that.
+impl Drop for StateFile {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("chain");
+        let (first, _) = StateFile::open(&path).unwrap();
+        assert!(matches!(StateFile::open(&path), Err(DevChainError::InUse(_))));
+        let copy = first.file.try_clone().unwrap();
+        drop(first);
+        StateFile::open(&path).unwrap();
+        drop(copy);
+    }
+}

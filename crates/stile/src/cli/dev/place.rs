@@ -109,7 +109,10 @@ fn check_unused(file: &Path) -> Result<(), Failure> {
         Err(TryLockError::WouldBlock) => {
             Err(format!("{} is in use by another process", file.display()).into())
         }
-        _ => Ok(()),
+        _ => {
+            let _ = opened.unlock();
+            Ok(())
+        }
     }
 }
 
