@@ -95,7 +95,7 @@ codes! {
     TooLate "too-late" CONFLICT "The transaction is in a block already, or it is done"
         "GET /api/v1/tx/{txId} says what became of it.";
     FeeLimit "fee-limit" UNPROCESSABLE_ENTITY "The fees are above what is allowed"
-        "The detail names the limit: max_fee_gwei of the [[chain]] or, where that is not set, ten times what the chain asks for now. Offer less, or have whoever runs the server raise it.";
+        "The detail names the limit: max_fee_gwei of the [[chain]] or, where that is not set, ten times what the chain asks for now and 100 gwei at least. Offer less, or have whoever runs the server raise it.";
     GasLimit "gas-limit" UNPROCESSABLE_ENTITY "No block has room for so much gas"
         "The detail names the limit, which the chain's endpoints say. Ask for less gas, or leave payload.gasLimit out to have it estimated.";
     FeeTooLow "fee-too-low" UNPROCESSABLE_ENTITY "The fees are too low to replace what was sent before"

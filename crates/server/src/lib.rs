@@ -64,8 +64,8 @@ pub use app::{App, openapi};
 pub use directory::Directory;
 pub use guard::Guard;
 pub use peers::{
-    Authorities, ClusterOptions, ClusterSecret, NotCertificates, NotHolder, WeakSecret,
-    is_private_way,
+    Authorities, ClusterOptions, ClusterSecret, NodeIdentity, NotAnIdentity, NotCertificates,
+    NotHolder, WeakSecret, is_private_way,
 };
 pub use serve::{Limits, ListenError, Listening, ServeOptions, Server, TlsError, TlsFiles};
 

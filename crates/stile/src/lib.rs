@@ -64,7 +64,8 @@ pub use stile_engine::{
     WithNonceError,
 };
 pub use stile_server::{
-    Authorities, ClusterOptions, ClusterSecret, ListenError, NotCertificates, NotHolder, WeakSecret,
+    Authorities, ClusterOptions, ClusterSecret, ListenError, NodeIdentity, NotAnIdentity,
+    NotCertificates, NotHolder, WeakSecret,
 };
 pub use stile_store::{
     AllocationKey, Attempt, FencingToken, HistoryChange, HistoryId, HoldFilter, HoldPage,

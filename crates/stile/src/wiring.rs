@@ -8,6 +8,7 @@ mod serve;
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use stile_engine::{
     Settings, Signers, TxSettings,
 };
 use stile_server::{
-    Authorities, ClusterOptions, ClusterSecret, Directory, NotHolder, ServeOptions,
+    Authorities, ClusterOptions, ClusterSecret, Directory, NodeIdentity, NotHolder, ServeOptions,
 };
 use stile_store::OpenOptions;
 use stile_store::postgres::Pooler;
@@ -62,22 +63,36 @@ pub struct Parts {
 /// Turns a configuration into parts. `environment` is where `env:` references are looked up.
 pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<Parts, WiringError> {
     let chains = chains(config)?;
-    let (lanes, signers) = lanes(config, &chains, environment)?;
+    let mut problems = Vec::new();
+    let lanes = kept(&mut problems, lanes(config, &chains, environment));
     if !config.signers.is_empty() && chains.is_empty() {
-        return Err(WiringError(
-            "[[signer]] is given but no [[chain]]: add a chain with its id".into(),
-        ));
+        problems.push("[[signer]] is given but no [[chain]]: add a chain with its id".to_owned());
     }
-    let chains = pools(config, chains)?;
-    let mut settings = settings(config)?;
+    let chains = kept(&mut problems, pools(config, chains));
+    let settings = kept(&mut problems, settings(config));
+    let cluster = kept(&mut problems, cluster(config, environment));
+    let registry = kept(&mut problems, registry_options(config, environment));
+    let serve = kept(&mut problems, serve::options(config));
+    let (
+        Some((lanes, signers)),
+        Some(chains),
+        Some(mut settings),
+        Some(cluster),
+        Some(registry),
+        Some(serve),
+        [],
+    ) = (lanes, chains, settings, cluster, registry, serve, &problems[..])
+    else {
+        return Err(WiringError(problems.join("\n")));
+    };
     settings.serves = serves(lanes.iter().map(|lane| (*lane, signers.signs(*lane))));
     Ok(Parts {
         settings,
         require_key: config.server.require_key,
-        cluster: cluster(config, environment)?,
+        cluster,
         store: open_options(config, true),
-        registry: registry_options(config, environment)?,
-        serve: serve::options(config)?,
+        registry,
+        serve,
         managed: Managed {
             chains: Arc::new(chains),
             signers,
@@ -86,6 +101,11 @@ pub fn parts(config: &Config, environment: &HashMap<String, String>) -> Result<P
         },
         directory: Directory::new(lanes),
     })
+}
+
+/// What was made, or else its problem among the others: all of them are told at once.
+fn kept<T>(problems: &mut Vec<String>, made: Result<T, WiringError>) -> Option<T> {
+    made.map_err(|WiringError(problem)| problems.push(problem)).ok()
 }
 
 /// The lanes that the signers' entries make, and who signs on them. A lane that two entries make is an
@@ -97,26 +117,31 @@ fn lanes(
 ) -> Result<(Vec<Lane>, Signers), WiringError> {
     let (mut lanes, mut signers) = (Vec::new(), Signers::new());
     let mut made_by: HashMap<Lane, usize> = HashMap::new();
+    let mut problems = Vec::new();
     for (place, entry) in config.signers.iter().enumerate() {
         let error = |why| WiringError(format!("{}: signer[{place}]: {why}", entry.origin));
-        let (address, with_key) = signer_of(&entry.source, environment).map_err(error)?;
+        let signer = signer_of(&entry.source, environment).map_err(error);
+        let Some((address, with_key)) = kept(&mut problems, signer) else { continue };
         let on = chains.iter().filter(|(id, _)| entry.chain.is_none_or(|only| id.get() == only));
         for (chain, _) in on {
             let lane = Lane::new(*chain, address);
             if let Some(first) = made_by.insert(lane, place) {
                 let of_first = &config.signers[first].origin;
-                return Err(error(format!(
+                let WiringError(problem) = error(format!(
                     "{address} on chain {chain} has two sources, this entry and signer[{first}] ({of_first}): \
                      remove one of them, or give each the chain that it is for"
-                )));
+                ));
+                problems.push(problem);
+                continue;
             }
             lanes.push(lane);
             if let Some(signer) = &with_key {
-                signers.add(*chain, Arc::clone(signer)).map_err(|e| error(e.to_string()))?;
+                let added = signers.add(*chain, Arc::clone(signer));
+                kept(&mut problems, added.map_err(|e| error(e.to_string())));
             }
         }
     }
-    Ok((lanes, signers))
+    if problems.is_empty() { Ok((lanes, signers)) } else { Err(WiringError(problems.join("\n"))) }
 }
 
 /// The configured chains, for commands that only ask them.
@@ -159,8 +184,20 @@ fn cluster(
     });
     let authorities =
         authorities.transpose().map_err(|e| WiringError(format!("cluster.ca: {e}")))?;
+    let identity = config.cluster.identity.as_deref().map(identity).transpose();
+    let identity = identity.map_err(|e| WiringError(format!("cluster.identity: {e}")))?;
     let trusted_network = config.cluster.trusted_network;
-    Ok(ClusterOptions { not_holder, secret, authorities, trusted_network })
+    Ok(ClusterOptions { not_holder, secret, authorities, identity, trusted_network })
+}
+
+/// What this node shows to others, from a file that nobody else can read.
+fn identity(path: &Path) -> Result<NodeIdentity, String> {
+    let shown = path.display();
+    let unreadable = |e: std::io::Error| format!("{shown} cannot be read: {e}");
+    let found = std::fs::metadata(path).map_err(unreadable)?;
+    host::check_private(path, &found)?;
+    let pem = Zeroizing::new(std::fs::read(path).map_err(unreadable)?);
+    NodeIdentity::from_pem(&pem).map_err(|e| format!("{shown} {e}"))
 }
 
 fn registry_options(

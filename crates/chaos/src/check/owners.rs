@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{About, Findings, Rule};
-use crate::evidence::{Answer, Ask, Call, Evidence, Micros};
+use crate::evidence::{Answer, Ask, Call, Evidence, Micros, Tx};
 
 /// Somebody who had a nonce, and when.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ fn claims(evidence: &Evidence) -> BTreeMap<(String, u64), Vec<Claim>> {
     for tx in &evidence.txs {
         let Some(nonce) = tx.nonce else { continue };
         let history = histories.get(tx.id.as_str()).map_or(&[][..], Vec::as_slice);
-        let bound = history.iter().find(|event| event.kind == "BOUND");
-        let by = bound.map_or(tx.created_at, |event| event.at);
+        let bound = history.iter().find(|event| event.kind == "BOUND").map(|event| event.at);
+        let by = bound.or_else(|| recovered(evidence, tx)).unwrap_or(tx.created_at);
         let owner = format!("transaction {}", tx.id);
         claims.entry((tx.signer.clone(), nonce)).or_default().push(Claim {
             owner,
@@ -77,6 +77,14 @@ fn claims(evidence: &Evidence) -> BTreeMap<(String, u64), Vec<Claim>> {
         claims.entry((signer, nonce)).or_default().push(Claim { owner, by, until });
     }
     claims
+}
+
+/// When a transaction that was found on chain after a restore had got its nonce: when its attempt was
+/// made, in the history that was lost.
+fn recovered(evidence: &Evidence, tx: &Tx) -> Option<Micros> {
+    let hash = tx.tx_hash.as_ref()?;
+    let lost = evidence.lost_attempts.iter().filter(|attempt| attempt.hash == *hash);
+    lost.map(|attempt| attempt.created_at).min()
 }
 
 /// Each hold that a caller was told of: account, nonce, and the first time it was told.
@@ -155,6 +163,30 @@ mod tests {
             }
         }
         assert_eq!(broken(check, &evidence).len(), 1);
+    }
+
+    #[test]
+    fn a_transaction_found_after_a_restore_had_its_nonce_when_its_lost_attempt_was_made() {
+        let mut evidence = good();
+        let given_back = evidence.calls.iter().find_map(|call| match &call.ask {
+            Ask::Recyclable { nonce, .. } => Some((*nonce, call.at)),
+            _ => None,
+        });
+        let (nonce, at) = given_back.unwrap();
+        let hash = "0xrecovered".to_owned();
+        let mut attempt = evidence.attempts[0].clone();
+        (attempt.hash, attempt.created_at) = (hash.clone(), at + 1);
+        let mut tx = evidence.txs[0].clone();
+        (tx.id, tx.created_at) = ("tx-r".to_owned(), at - 1);
+        (tx.nonce, tx.tx_hash) = (Some(nonce), Some(hash));
+        // It is accepted before the nonce is given back, gets it then, and loses all of that.
+        evidence.txs.retain(|other| other.nonce != Some(nonce));
+        let row = evidence.nonces.iter_mut().find(|row| row.nonce == nonce).unwrap();
+        row.owner_id = tx.id.clone();
+        evidence.txs.push(tx);
+        assert_eq!(broken(check, &evidence).len(), 1);
+        evidence.lost_attempts.push(attempt);
+        assert_eq!(broken(check, &evidence), [] as [String; 0]);
     }
 
     #[test]

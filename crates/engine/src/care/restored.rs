@@ -33,6 +33,9 @@ pub enum Verdict {
 pub struct Restoration {
     /// The mark, if there is one.
     pub mark: Option<RestoreMark>,
+    /// Whether the lane has yet to be held against its chain in this history of the database: there may
+    /// be another mark then.
+    pub unaligned: bool,
     /// Nonces that the lost history may have used and that have not been read from the chain yet, at
     /// most 100.
     pub unread: Vec<Nonce>,
@@ -128,8 +131,9 @@ pub enum RestoreError {
 pub(crate) async fn restoration(core: &Arc<Core>, lane: Lane) -> Result<Restoration, StoreError> {
     let view = core.store.lanes(&[lane]).await?.pop().flatten();
     let mark = view.as_ref().and_then(|view| view.restored);
+    let unaligned = view.as_ref().is_some_and(|view| !view.aligned);
     let found = core.store.lost_txs(lane).await?;
-    let mut known = Restoration { mark, found, ..Restoration::default() };
+    let mut known = Restoration { mark, unaligned, found, ..Restoration::default() };
     if let Some(view) = view.filter(|_| mark.is_some_and(|mark| mark.is_open())) {
         match core.chain_latest(lane).await {
             Ok(count) => known.count = count,

@@ -66,7 +66,9 @@ pub enum TxError {
 fn basis(is_set: bool) -> &'static str {
     match is_set {
         true => "as max_fee_gwei of the [[chain]] says",
-        false => "ten times what the chain asks for now, as its [[chain]] sets no max_fee_gwei",
+        false => {
+            "ten times what the chain asks for now and 100 gwei at least, as its [[chain]] sets no max_fee_gwei"
+        }
     }
 }
 

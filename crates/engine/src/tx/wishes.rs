@@ -38,7 +38,8 @@ pub enum ReplaceError {
     NoNonceYet(Box<Tx>),
     /// The database was restored, and it may have been sent before: only a person knows.
     #[error(
-        "the database was restored, and it may have been sent before: say what became of it with stile tx restored {}",
+        "the database was restored, and it may have been sent before: say what became of it with stile tx \
+         restored {} --was-sent or --never-sent",
         .0.id
     )]
     AwaitsWord(Box<Tx>),

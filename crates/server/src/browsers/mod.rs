@@ -61,7 +61,8 @@ fn refused(refusal: Refusal<'_>) -> Problem {
         Refusal::Host(host) => {
             let host: String = host.chars().take(SHOWN).collect();
             let detail = format!(
-                "the call names the server {host:?}, which is not among its names: add it to server.hosts"
+                "the call names the server {host:?}, which is not among its names: add that name, without a \
+                 port, to server.hosts"
             );
             Problem::new(Code::UnknownHost, detail)
         }

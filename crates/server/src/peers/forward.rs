@@ -131,7 +131,11 @@ impl Forwarder {
             // A redirect would lead to whoever it names.
             let none = reqwest::redirect::Policy::none();
             let client = reqwest::Client::builder().redirect(none).no_proxy();
-            client.timeout(TIMEOUT).connect_timeout(CONNECT_TIMEOUT)
+            let client = client.timeout(TIMEOUT).connect_timeout(CONNECT_TIMEOUT);
+            match &options.identity {
+                Some(identity) => client.identity(identity.0.clone()),
+                None => client,
+            }
         };
         let client = match &options.authorities {
             Some(authorities) => builder().tls_certs_only(authorities.0.clone()).build(),

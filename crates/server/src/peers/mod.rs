@@ -58,6 +58,8 @@ pub struct ClusterOptions {
     pub secret: Option<ClusterSecret>,
     /// Whose certificates the other nodes have; `None` for those that the system believes.
     pub authorities: Option<Authorities>,
+    /// What this node shows to others that ask callers for a certificate.
+    pub identity: Option<NodeIdentity>,
     /// Whether calls may go to other machines without TLS: nobody else is on the network.
     pub trusted_network: bool,
 }
@@ -95,6 +97,28 @@ impl fmt::Debug for Authorities {
     }
 }
 
+/// A certificate with its private key, which a node shows to other nodes.
+#[derive(Clone)]
+pub struct NodeIdentity(reqwest::Identity);
+
+/// A text that has no certificate with a private key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("has no certificate with its private key, both as PEM")]
+pub struct NotAnIdentity;
+
+impl NodeIdentity {
+    /// Reads a certificate and its private key from one PEM.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, NotAnIdentity> {
+        reqwest::Identity::from_pem(pem).map(Self).map_err(|_| NotAnIdentity)
+    }
+}
+
+impl fmt::Debug for NodeIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NodeIdentity")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +129,7 @@ mod tests {
         for text in ["", "hello", junk] {
             let error = Authorities::from_pem(text.as_bytes()).unwrap_err();
             assert!(error.to_string().contains("PEM"), "{error}");
+            assert_eq!(NodeIdentity::from_pem(text.as_bytes()).unwrap_err(), NotAnIdentity);
         }
     }
 }

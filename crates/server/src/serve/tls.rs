@@ -37,6 +37,13 @@ pub(super) enum Protocol {
     Http2,
 }
 
+impl TlsFiles {
+    /// Whether a server could start with them: they can be read and go together.
+    pub fn check(&self) -> Result<(), TlsError> {
+        Content::read(self)?.config(self).map(drop)
+    }
+}
+
 /// Certificate and key of a server.
 #[derive(Debug)]
 pub(super) struct Tls {

@@ -91,6 +91,9 @@ pub(crate) struct RestoredView {
     /// Whether the signer began only after the restore, as far as the database knows: what it sent below
     /// `fromNonce` may have been sent by the lost history, and is not read.
     begun: bool,
+    /// Whether the signer has yet to be held against its chain since the database was restored, or failed
+    /// over. What waits is known after that, which takes seconds once an endpoint answers.
+    unaligned: bool,
     /// Nonces of which it has not been read from the chain yet what used them, at most 100.
     unread: Vec<u64>,
     /// What an endpoint has in its pool and the database does not know, if anything. It may be what waits.
@@ -214,6 +217,7 @@ impl RestoredView {
             from_nonce: mark.map(|mark| mark.from),
             to_nonce: mark.map(|mark| mark.to),
             begun: mark.is_some_and(|mark| mark.begun),
+            unaligned: restoration.unaligned,
             unread: restoration.unread,
             pooled,
             found: restoration.found.into_iter().map(FoundView::from).collect(),

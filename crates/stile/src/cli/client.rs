@@ -121,11 +121,23 @@ impl CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unreachable { url, why } if why.contains("certificate") => write!(
+                f,
+                "{url} is not who it should be: {why}\n\
+                 hint: if its certificate is from an authority of your own, name that with --ca or STILE_CA; else check \
+                 the name in --url or STILE_URL"
+            ),
             Self::Unreachable { url, why } => write!(
                 f,
                 "no server answers at {url}: {why}\n\
                  hint: start one with `stile dev` or `stile serve`, or say where it is with --url or STILE_URL"
             ),
+            Self::Lost { url, why } if url.starts_with("http:") && why.contains("HTTP version") => {
+                write!(
+                    f,
+                    "{url} does not speak plain HTTP: {why}\nhint: try https:// in --url or STILE_URL"
+                )
+            }
             Self::Lost { url, why } => write!(
                 f,
                 "{url} did not answer in full: {why}\n\
@@ -142,10 +154,13 @@ impl fmt::Display for CallError {
                 }
                 let hint = match status {
                     401 => {
-                        "give a key of this server with STILE_API_KEY or --api-key; \
-                         whoever runs the server makes one with `stile key create`"
+                        "give a key of this server with STILE_API_KEY or --api-key; whoever runs the server \
+                         makes one beside it with `stile key create --config FILE`"
                     }
-                    403 => "use another key; what a key may do never changes",
+                    403 => {
+                        "use another key; what a key may do never changes. Whoever runs the server makes one \
+                         beside it with `stile key create --config FILE`"
+                    }
                     _ => part("hint"),
                 };
                 write!(f, "\nhint: {hint}")

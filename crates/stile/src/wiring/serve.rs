@@ -6,7 +6,7 @@ use super::WiringError;
 use crate::config::{Config, ServerLimits, ServerTls};
 use crate::host;
 
-/// Refuses a private key that others can read.
+/// Refuses a private key that others can read, and files that do not go together.
 pub(super) fn options(config: &Config) -> Result<ServeOptions, WiringError> {
     let server = &config.server;
     Ok(ServeOptions {
@@ -24,7 +24,9 @@ fn tls(tls: &ServerTls) -> Result<Option<TlsFiles>, WiringError> {
         .map_err(|error| refused(format!("{} cannot be read: {error}", key.display())))?;
     host::check_private(key, &found).map_err(refused)?;
     let (cert, key, client_ca) = (cert.clone(), key.clone(), tls.client_ca.clone());
-    Ok(Some(TlsFiles { cert, key, client_ca }))
+    let files = TlsFiles { cert, key, client_ca };
+    files.check().map_err(|why| WiringError(why.to_string()))?;
+    Ok(Some(files))
 }
 
 fn limits(limits: &ServerLimits) -> Limits {

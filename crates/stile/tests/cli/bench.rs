@@ -244,4 +244,9 @@ async fn an_attack_is_measured_from_before_until_after() {
     }
     assert_eq!(report["attack"]["streamsOpen"], 5, "{report:#}");
     assert_positive(&report["attack"], &["halfSent", "wrongKeys"]);
+    // Only root is told what another process has open.
+    let sockets = |phase: usize| phases[phase]["sockets"].as_u64();
+    if let (Some(before), Some(after)) = (sockets(0), sockets(2)) {
+        assert!(after <= before, "they did not come back: {report:#}");
+    }
 }

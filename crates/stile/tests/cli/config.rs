@@ -78,6 +78,19 @@ async fn what_is_well_formed_and_still_cannot_run_is_said_too() {
 }
 
 #[tokio::test]
+async fn all_that_keeps_a_server_from_starting_is_said_at_once() {
+    let configuration = "[server]\ntls = { cert = \"no.pem\", key = \"no.key\" }\n\
+         [cluster]\nsecret = \"env:NO_SECRET\"\n[redis]\nurl = \"redis://r\"\npassword = \"env:NO_PASSWORD\"\n\
+         [nonce.chain_query]\nenabled = false\n[[chain]]\nid = 31337\n\
+         [[signer]]\nkey = \"env:NO_KEY\"\n[[signer]]\nkey = \"env:NO_OTHER\"\n";
+    let checked = Place::new(configuration).run(&["config", "check"]).await;
+    let said = checked.failure();
+    for part in ["server.tls", "NO_SECRET", "NO_PASSWORD", "NO_KEY", "NO_OTHER"] {
+        assert!(said.contains(part), "{part} is missing: {said}");
+    }
+}
+
+#[tokio::test]
 async fn secrets_are_masked_and_defaults_are_filled_in() {
     let shown = Place::new(GOOD).run(&["config", "show"]).await;
     let shown = shown.ok();

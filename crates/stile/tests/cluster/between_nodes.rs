@@ -1,7 +1,7 @@
 //! What goes from one node to another, where to, and which way.
 
 use chaos::hostile::Trap;
-use testkit::{TlsProxy, eventually};
+use testkit::{Authority, TlsProxy, eventually};
 
 use crate::common::{Database, NodeOptions, StileProcess, signer};
 use crate::passing_on::{SECRET, allocate, first_key, held_by, options, with, with_secret};
@@ -134,4 +134,29 @@ async fn calls_go_by_tls_to_nodes_that_the_clusters_authority_has_certified() {
     assert_eq!(c.metric("stile_forward_total{result=\"answered\"}").await, 0.0);
     let refused = node("d", &proxy).set("cluster.ca", "/nowhere/ca.pem").refused().await;
     assert!(refused.stderr.contains("cluster.ca"), "{}", refused.stderr);
+}
+
+/// Where servers ask callers for a certificate, nodes show theirs to each other.
+#[tokio::test]
+async fn hole_40_nodes_show_a_certificate_where_others_ask_for_one() {
+    let (database, authority) = (Database::new().await, Authority::new());
+    let ca = authority.file().display().to_string();
+    let node = |name: &str| {
+        let certified = authority.certify(name, &["127.0.0.1"]);
+        let identity = authority.file().with_file_name(format!("{name}.identity"));
+        std::fs::copy(&certified.key, &identity).unwrap();
+        std::fs::write(&identity, certified.pem()).unwrap();
+        let options = with_secret(options(name, &database), SECRET);
+        let options = options.tls(&authority, &certified).client_ca(&authority, &certified);
+        (options.set("cluster.ca", &ca), identity.display().to_string())
+    };
+    let (a, identity) = node("a");
+    let refused = a.refused().await;
+    assert!(refused.stderr.contains("cluster.identity"), "{}", refused.stderr);
+    let a = node("a").0.set("cluster.identity", identity).start().await;
+    let (b, identity) = node("b");
+    let b = b.set("cluster.identity", identity).start().await;
+    assert_eq!(allocate(&a, &[]).await.nonce(), 0);
+    assert_eq!(allocate(&b, &[]).await.nonce(), 1);
+    assert_eq!(b.metric("stile_forward_total{result=\"answered\"}").await, 1.0);
 }

@@ -52,6 +52,18 @@ fn lists_as_a_whole() {
 }
 
 #[test]
+fn names_of_hosts_as_a_list_or_with_commas() {
+    for text in ["a.example, b.example", r#"["a.example", "b.example"]"#] {
+        let config = parse_with(SAMPLE, &[("STILE__SERVER__HOSTS", text)]).expect("hosts");
+        assert_eq!(config.server.hosts, ["a.example", "b.example"], "{text}");
+    }
+    for text in ["[1]", "[", "a b", r#"["a:1"]"#] {
+        let found = complaints_with(SAMPLE, &[("STILE__SERVER__HOSTS", text)]);
+        assert!(found[0].contains("server.hosts"), "{text}: {found:?}");
+    }
+}
+
+#[test]
 fn one_kind_of_finality_by_the_other() {
     let config =
         parse_with(SAMPLE, &[("STILE__CONFIRMATIONS__FINALITY", "safe")]).expect("finality");

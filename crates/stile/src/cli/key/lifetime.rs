@@ -27,6 +27,15 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The same, in the largest unit that fits.
+pub(super) fn shown(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let fits = |(unit, _): &(u64, &str)| seconds.is_multiple_of(*unit);
+    let units = [(DAY, "d"), (HOUR, "h"), (60, "m")];
+    let (unit, name) = units.into_iter().find(fits).unwrap_or((1, "s"));
+    format!("{}{name}", seconds / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +46,9 @@ mod tests {
             [("1s", 1), ("5m", 300), ("12h", 43_200), ("90d", 7_776_000), ("52w", 31_449_600)]
         {
             assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["1s", "90s", "5m", "12h", "25h", "90d"] {
+            assert_eq!(shown(parse(text).unwrap()), text);
         }
         for bad in ["", "90", "d", "1.5d", "-1d", "90 d", "0d", "1y", "3651d", "99999999999999999d"]
         {

@@ -44,7 +44,8 @@ pub(super) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RevokeArgs {
-    /// The key's id or its name, as `stile key list` shows them.
+    /// The key's id or its name, as `stile key list` shows them. By name, those that it took the place
+    /// of are revoked with it.
     #[arg(value_name = "ID|NAME")]
     key: String,
     #[command(flatten)]
@@ -79,7 +80,14 @@ async fn revoke(args: &RevokeArgs, environment: &HashMap<String, String>) -> Res
     }
     // Those that it took the place of have its name, and may be good for a while.
     for (id, until) in place.others(&key).await? {
-        eprintln!("note: the key {id} of the same name is not revoked; it ends at {until}");
+        if args.key == key.name {
+            place.revoke(&id).await?;
+            eprintln!("revoked {} ({id}) too, which was rotated before", key.name);
+        } else {
+            eprintln!(
+                "note: the key {id} of the same name is good until {until}; `stile key revoke {id}` revokes it"
+            );
+        }
     }
     if args.place.json() {
         return table::print(&table::json(&json!({ "keyId": key.id })));

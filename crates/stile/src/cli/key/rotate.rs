@@ -33,6 +33,7 @@ pub(super) async fn rotate(
     let old = place.find(&args.key).await?;
     let turn = Turn { overlap: args.overlap, lifetime: args.expires };
     let made = place.rotate(&old.id, &turn).await?;
-    eprintln!("rotated in {}; the old key {} ends within {:?}", place.name(), old.id, args.overlap);
+    let (place, overlap) = (place.name(), lifetime::shown(args.overlap));
+    eprintln!("rotated in {place}; the old key {} ends within {overlap}", old.id);
     show::made(&made, args.place.json())
 }

@@ -58,6 +58,13 @@ const DATA_SHOWN: usize = 18;
 fn shown(known: &Value) -> String {
     let list = |name: &str| known[name].as_array().cloned().unwrap_or_default();
     let (waiting, found, unread) = (list("waiting"), list("found"), list("unread"));
+    let unaligned = known["unaligned"] == json!(true);
+    if unaligned && (known["restoredAt"].is_null() || !known["settledAt"].is_null()) {
+        return "The database was restored or failed over, and this signer has not been held against its chain since. \
+                Until then nothing is sent for it, and what waits is not known. It takes seconds once an endpoint \
+                answers: look again."
+            .to_owned();
+    }
     let mut parts = vec![match (&known["restoredAt"], &known["settledAt"]) {
         (Value::Null, _) => "The database of this signer was never restored.".to_owned(),
         (at, Value::Null) => {
@@ -118,8 +125,15 @@ fn shown(known: &Value) -> String {
         });
         parts.push(format!("Found on chain:\n{}", table::list(&header, &[0, 3], rows.collect())));
     }
+    let at = text(&known["restoredAt"]);
     if waiting.is_empty() {
         parts.push("Nothing waits.".to_owned());
+        if !known["restoredAt"].is_null() && known["settledAt"].is_null() {
+            parts.push(format!(
+                "Whatever is handed over from now on waits for your word as well, until you settle the restore:\n  \
+                   stile signer restored SIGNER --restored-at {at} --never-sent"
+            ));
+        }
         return parts.join("\n\n");
     }
     let header = ["TX ID", "REQUEST ID", "TO", "VALUE", "DATA", "ACCEPTED", "WHY IT WAITS"];
@@ -140,12 +154,12 @@ fn shown(known: &Value) -> String {
         waiting.len(),
         table::list(&header, &[3], rows.collect())
     ));
-    let at = text(&known["restoredAt"]);
     parts.push(format!(
         "Find out from whoever was to be paid, then say of each:\n  \
            stile tx restored TX_ID --restored-at {at} --never-sent    it was never sent: send it\n  \
            stile tx restored TX_ID --restored-at {at} --was-sent      it was sent: close it\n\
-         The same options here mean all of them. What was sent and is said to be never sent is paid twice."
+         The same options here mean all of them; --never-sent also settles the restore, so that new requests are \
+         sent at once again. What was sent and is said to be never sent is paid twice."
     ));
     parts.join("\n\n")
 }
@@ -177,6 +191,10 @@ mod tests {
     fn hole_20_what_waits_is_listed_with_all_that_a_person_needs_to_decide() {
         let nothing = shown(&json!({ "restoredAt": null, "settledAt": null }));
         assert!(nothing.ends_with("Nothing waits."), "{nothing}");
+        let open = shown(&json!({ "restoredAt": "2026-01-01", "settledAt": null }));
+        assert!(open.ends_with("--restored-at 2026-01-01 --never-sent"), "{open}");
+        let not_yet = shown(&json!({ "restoredAt": null, "settledAt": null, "unaligned": true }));
+        assert!(not_yet.ends_with("look again."), "{not_yet}");
         let known = json!({
             "restoredAt": "2026-01-01T00:00:00Z", "settledAt": null, "fromNonce": 2, "toNonce": 5, "unread": [4],
             "pooled": { "endpoint": "rpc:1", "fromNonce": 5, "toNonce": 6 },

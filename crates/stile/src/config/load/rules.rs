@@ -57,6 +57,17 @@ fn check_server(config: &Config, rules: &mut Rules<'_>) {
         &["cluster.advertise_url", "server.tls.cert"],
         "must begin with https://, which is what the server speaks with server.tls".to_owned(),
     );
+    let cluster = &config.cluster;
+    rules.require(
+        tls.client_ca.is_none()
+            || url.is_none()
+            || cluster.identity.is_some()
+            || cluster.not_holder == NotHolder::Reject,
+        &["server.tls.client_ca", "cluster.advertise_url", "cluster.identity", "cluster.not_holder"],
+        "nodes that pass calls on to each other need a certificate too: name it in cluster.identity, \
+         or set cluster.not_holder = \"reject\""
+            .to_owned(),
+    );
     let limits = &config.server.limits;
     rules.require(
         limits.connections_per_address <= limits.connections,

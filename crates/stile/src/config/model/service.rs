@@ -157,6 +157,9 @@ pub struct Cluster {
     /// The certificates of the authorities that sign those of the nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<PathBuf>,
+    /// The certificate that this node shows to others, and its private key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<PathBuf>,
     /// Whether nodes may speak to each other without TLS beyond their own machine.
     pub trusted_network: bool,
     /// Whether lanes move to the node that they had best be on.
@@ -170,6 +173,7 @@ impl Default for Cluster {
             not_holder: NotHolder::default(),
             secret: None,
             ca: None,
+            identity: None,
             trusted_network: false,
             move_lanes: true,
         }

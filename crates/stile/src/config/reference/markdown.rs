@@ -25,12 +25,14 @@ address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 
 **Environment.** Every key can be overridden by a variable: `nonce.lease.duration` is
 `STILE__NONCE__LEASE__DURATION`. The lists are set as a whole, as a TOML array:
-`STILE__CHAIN='[{ id = 1, endpoints = ["https://rpc.example"] }]'`.
+`STILE__CHAIN='[{ id = 1, endpoints = ["https://rpc.example"] }]'`. Names of hosts can also be
+separated by commas: `STILE__SERVER__HOSTS=stile.example,stile.internal`.
 
 **Durations** are a whole number and a unit: `"500ms"`, `"10s"`, `"2m"`, `"1h"`, `"30d"`.
 
 **Secrets** are given by reference: `"env:NAME"` for an environment variable, `"file:PATH"` for a
-file. A secret written into the configuration is refused.
+file. A secret written into the configuration is refused. The password of a database is part of
+its URL: keep it out of the file by giving the whole URL as `STILE__STORE__URL`.
 
 **Mistakes** are all reported at once, each with its file and line or its variable. An unknown key
 or variable is a mistake too. `stile config check` looks for them without starting anything;

@@ -66,8 +66,7 @@ pub(super) const TLS: Section = Section {
             Kind::Path,
             Unset("none: callers need no certificate"),
             "Who signs the certificates of callers. With it nobody can connect without one, health checks \
-             included; API keys are asked for all the same. Other nodes show none, so no calls are passed on \
-             to this one.",
+             included; API keys are asked for all the same. Other nodes show what `cluster.identity` names.",
         ),
     ],
 };

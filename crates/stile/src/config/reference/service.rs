@@ -181,6 +181,14 @@ pub(super) const CLUSTER: Section = Section {
              nodes. With it, calls are passed on only to nodes whose certificate one of them has signed.",
         ),
         Key::new(
+            "identity",
+            Kind::Path,
+            Unset("none: this node shows no certificate"),
+            "A file with a certificate and its private key, in PEM, that this node shows to other nodes \
+             when it passes calls on. Needed where they ask callers for one (`server.tls.client_ca`). \
+             Read at the start.",
+        ),
+        Key::new(
             "trusted_network",
             Kind::Boolean,
             Value("false"),

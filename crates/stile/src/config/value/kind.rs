@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use stile_domain::AddressError;
 use toml::Value;
+use toml::de::DeValue;
 
 use super::url::check_url;
 use super::{DurationRange, Given, HumanDuration, Kept, NotASecretReference, SecretReference};
@@ -142,9 +143,13 @@ impl Kind {
         texts.into_iter().enumerate().map(check).collect::<Result<Vec<_>, _>>().map(Value::Array)
     }
 
-    /// In a variable names are parted by commas.
+    /// In a variable names are a TOML array, or parted by commas.
     fn check_host_list(self, given: Given<'_>) -> Result<Value, String> {
         let texts = match given {
+            Given::Variable(text) if text.trim_start().starts_with('[') => {
+                let list = DeValue::parse(text).map_err(|_| format!("must be {self}"))?;
+                return self.check_host_list(Given::Toml(list.get_ref()));
+            }
             Given::Variable(text) => Some(text.split(',').map(str::trim).collect()),
             given => given.texts(),
         };
