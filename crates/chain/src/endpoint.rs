@@ -10,6 +10,7 @@ use stile_domain::{ChainId, Header};
 
 use crate::blocks::{Block, With, latest_call, read_block, tag_call};
 use crate::calls::Method;
+use crate::estimate_block::EstimateBlock;
 use crate::hints::Announcer;
 use crate::judge::{Judgement, TOLERATED_LAG};
 use crate::places::Places;
@@ -121,6 +122,8 @@ pub(crate) struct Endpoint {
     pub(crate) lacks_block_receipts: AtomicBool,
     /// The most gas of a block, as it last said; 0 if it never did.
     block_gas: AtomicU64,
+    /// On top of which block it estimates.
+    estimate_block: Mutex<EstimateBlock>,
 }
 
 /// Nothing is known at first, and then it is not usable: an endpoint is verified before use.
@@ -204,11 +207,31 @@ impl Endpoint {
         let (standing, taking) = (Mutex::default(), Mutex::default());
         let digest = hex::encode(&keccak256(url.trim())[..8]);
         let (lacks_block_receipts, block_gas) = (AtomicBool::new(false), AtomicU64::new(0));
-        Ok(Self { rpc, chain, digest, standing, taking, lacks_block_receipts, block_gas })
+        let estimate_block = Mutex::default();
+        Ok(Self {
+            rpc,
+            chain,
+            digest,
+            standing,
+            taking,
+            lacks_block_receipts,
+            block_gas,
+            estimate_block,
+        })
     }
 
     pub(crate) fn shown(&self) -> &str {
         self.rpc.shown()
+    }
+
+    /// The best block that it is known to estimate on top of.
+    pub(crate) fn estimate_block(&self) -> EstimateBlock {
+        *self.estimate_block.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It has estimated on top of this one.
+    pub(crate) fn note_estimate_block(&self, block: EstimateBlock) {
+        *self.estimate_block.lock().unwrap_or_else(PoisonError::into_inner) = block;
     }
 
     /// Asks which chain this is and how far it has come, in one exchange. Both every time: somebody

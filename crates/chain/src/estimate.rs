@@ -15,6 +15,7 @@ use crate::blocks::{With, latest_call, read_block};
 use crate::calls::Method;
 use crate::classify::{self, Refusal};
 use crate::endpoint::Endpoint;
+use crate::estimate_block::is_about_the_block;
 use crate::in_turn::{Reply, in_turn};
 use crate::pool::one;
 use crate::rpc::{Answer, Call, CallError, read_some};
@@ -48,7 +49,7 @@ impl ChainPool {
         from: Address,
         payload: &Payload,
     ) -> Result<u64, EstimateError> {
-        let call = Call::new(Method::EstimateGas, json!([request(from, payload), "pending"]));
+        let request = request(from, payload);
         let endpoints = self.usable().await?;
         let names: Vec<String> = endpoints.iter().map(|it| it.shown().to_owned()).collect();
         let panel = Panel {
@@ -61,9 +62,9 @@ impl ChainPool {
         let most = self.block_gas().filter(|_| panel.configured > 1);
         let heard: Mutex<Vec<Word>> = Mutex::default();
         let ask = |endpoint: Arc<Endpoint>| {
-            let (call, heard) = (&call, &heard);
+            let (request, heard) = (&request, &heard);
             async move {
-                let answer = one(&endpoint, call).await;
+                let answer = estimate_of(&endpoint, request).await;
                 // An endpoint is not set aside for being slow here: the question may be too much
                 // for anybody, and a look finds out who is away.
                 match &answer {
@@ -136,6 +137,23 @@ impl ChainPool {
 fn middle(mut told: Vec<u64>) -> Option<u64> {
     told.sort_unstable();
     told.get(told.len() / 2).copied()
+}
+
+/// What an endpoint answers, on top of the best block that it takes.
+async fn estimate_of(endpoint: &Endpoint, request: &Value) -> Answer {
+    let mut block = endpoint.estimate_block();
+    loop {
+        let answer = one(endpoint, &Call::new(Method::EstimateGas, block.params(request))).await;
+        match (&answer, block.next()) {
+            (Err(error), Some(next)) if is_about_the_block(error) => block = next,
+            _ => {
+                if answer.is_ok() {
+                    endpoint.note_estimate_block(block);
+                }
+                return answer;
+            }
+        }
+    }
 }
 
 /// What an endpoint says about a transaction's gas.

@@ -51,6 +51,7 @@ mod chains;
 mod classify;
 mod endpoint;
 mod estimate;
+mod estimate_block;
 mod fees;
 mod flight;
 mod hearing;

@@ -3,23 +3,26 @@
 //! | file | what it is for |
 //! |---|---|
 //! | [`wire`] | what is written and read |
+//! | [`batch_size`] | how many questions at once |
 //! | [`rest`] | leaving an endpoint alone that said so |
 //! | [`http`] | over HTTP |
 //! | [`ws`] | over a WebSocket, which also announces new heads |
 
+mod batch_size;
 mod http;
 pub(crate) mod rest;
 mod wire;
 mod ws;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::batch_size::BatchSize;
 use self::http::Http;
 use self::rest::{Rest, Until};
 use self::ws::Ws;
@@ -120,8 +123,8 @@ pub(crate) struct Rpc {
     /// Until when it is asked nothing, by its own word.
     pub(crate) rest: Rest,
     next_id: AtomicU64,
-    /// The endpoint refused a batch, so it is asked one thing at a time.
-    takes_no_batches: AtomicBool,
+    /// How many calls it is asked at once.
+    batch_size: BatchSize,
 }
 
 enum Transport {
@@ -148,7 +151,7 @@ impl Rpc {
             places: Places::default(),
             rest: Rest::default(),
             next_id: AtomicU64::new(1),
-            takes_no_batches: AtomicBool::new(false),
+            batch_size: BatchSize::default(),
         })
     }
 
@@ -166,46 +169,50 @@ impl Rpc {
         read(self.one(Call::new(method, params)).await)
     }
 
-    /// Asks several things at once. As many answers as questions, in the same order, whatever the
-    /// endpoint does.
+    /// Asks several things, as many at once as the endpoint takes. As many answers as questions, in the
+    /// same order, whatever the endpoint does.
     pub(crate) async fn batch(&self, calls: &[Call]) -> Vec<Answer> {
-        match calls {
-            [] => Vec::new(),
-            [call] => vec![self.one(call.clone()).await],
-            _ if self.takes_no_batches.load(Ordering::Relaxed) => self.one_by_one(calls).await,
-            _ => match self.exchange(calls).await {
-                Ok(Some(answers)) => answers,
-                Ok(None) => {
-                    tracing::warn!(endpoint = self.shown(), "takes no batches: one call at a time");
-                    self.takes_no_batches.store(true, Ordering::Relaxed);
-                    self.one_by_one(calls).await
-                }
-                Err(error) => vec![Err(error); calls.len()],
-            },
-        }
-    }
-
-    async fn one_by_one(&self, calls: &[Call]) -> Vec<Answer> {
         let mut answers = Vec::with_capacity(calls.len());
-        for call in calls {
-            let answer = self.one(call.clone()).await;
-            // Whoever does not answer now will not answer the next hundred questions either.
-            let gone = match &answer {
-                Err(
-                    error @ (CallError::Timeout(_)
-                    | CallError::Crowded(_)
-                    | CallError::Resting(_)
-                    | CallError::Unreachable),
-                ) => Some(error.clone()),
-                _ => None,
-            };
-            answers.push(answer);
-            if let Some(error) = gone {
-                answers.resize_with(calls.len(), || Err(error.clone()));
-                break;
+        while answers.len() < calls.len() {
+            let rest = &calls[answers.len()..];
+            let part = &rest[..self.batch_size.now().min(rest.len())];
+            match self.part(part).await {
+                Part::Answered(some) => answers.extend(some),
+                Part::TooMany => {
+                    let most = self.batch_size.refused(part.len());
+                    let endpoint = self.shown();
+                    tracing::info!(endpoint, refused = part.len(), most, "takes smaller batches");
+                }
+                Part::Gone(error) => answers.resize_with(calls.len(), || Err(error.clone())),
             }
         }
         answers
+    }
+
+    /// Asks as many things as are asked at once.
+    async fn part(&self, calls: &[Call]) -> Part {
+        if let [call] = calls {
+            return match self.one(call.clone()).await {
+                Err(error) if is_gone(&error) => Part::Gone(error),
+                answer => {
+                    self.batch_size.answered(1);
+                    Part::Answered(vec![answer])
+                }
+            };
+        }
+        match self.exchange(calls).await {
+            Ok(Some(answers)) => {
+                self.batch_size.answered(calls.len());
+                Part::Answered(answers)
+            }
+            Ok(None) | Err(CallError::Http(TOO_LARGE)) => Part::TooMany,
+            Err(error) => {
+                if matches!(error, CallError::Timeout(_)) {
+                    self.batch_size.timed_out(calls.len());
+                }
+                Part::Gone(error)
+            }
+        }
     }
 
     async fn one(&self, call: Call) -> Answer {
@@ -256,6 +263,29 @@ impl Rpc {
     fn limit(&self, calls: usize) -> Duration {
         self.timeout + self.timeout * u32::try_from(calls / 50).unwrap_or(u32::MAX).min(10)
     }
+}
+
+/// What came back for a part of what was asked.
+enum Part {
+    Answered(Vec<Answer>),
+    /// The endpoint takes fewer at once.
+    TooMany,
+    /// There is no answer, and there would be none to the rest.
+    Gone(CallError),
+}
+
+/// HTTP: what was sent is too large.
+const TOO_LARGE: u16 = 413;
+
+/// Whoever does not answer one question will not answer the next hundred either.
+fn is_gone(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Timeout(_)
+            | CallError::Crowded(_)
+            | CallError::Resting(_)
+            | CallError::Unreachable
+    )
 }
 
 /// Calls under way. If nobody waits for their answer any more, they are counted as timed out.

@@ -9,6 +9,7 @@ mod distrust;
 mod following;
 mod hanging;
 mod hints;
+mod other_nodes;
 mod quotes;
 mod reports;
 mod secrets;
