@@ -40,16 +40,20 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
         Err(problem) => return problem.into_response(),
     };
     // What a node passes on is its caller's, whose key it names; a key that is sent along is not
-    // looked at.
+    // looked at. If it is not good here, that is not that node's doing: it has not heard of it yet.
     let admitted = match &came {
-        Came::ByNode(behalf) => app.guard.admit_behalf(behalf).await.ok_or(Refused::Wrong),
+        Came::ByNode(behalf) => app.guard.admit_behalf(behalf).await.ok_or_else(|| {
+            let detail = "the key that this call is made with is not good at this node";
+            Problem::new(Code::CallersKey, detail)
+        }),
         Came::Directly | Came::ByNeighbour => {
-            app.guard.admit(request.headers(), || app.rates.may_look(from)).await
+            let admitted = app.guard.admit(request.headers(), || app.rates.may_look(from)).await;
+            admitted.map_err(|refused| refuse(&app.rates, refused, from))
         }
     };
     let access = match admitted {
         Ok(access) => access,
-        Err(refused) => return refuse(&app.rates, refused, from).into_response(),
+        Err(problem) => return problem.into_response(),
     };
     if matches!(came, Came::ByNeighbour) && !app.guard.is_open() {
         return unknown_neighbour().into_response();

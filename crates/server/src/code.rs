@@ -54,6 +54,8 @@ codes! {
         "Send it in one go. Whoever runs the server sets the time: server.limits.body_timeout.";
     Unauthorized "unauthorized" UNAUTHORIZED "The call comes without a good API key"
         "Send the header Authorization: Bearer <key>. `stile key create` makes a key, `stile key list` says which ones are good.";
+    CallersKey "callers-key" UNAUTHORIZED "The API key is not good any more where the call was passed on to"
+        "Nothing was done. The key was revoked or has ended a moment ago, and one node knew it before the other. `stile key list` says which keys are good.";
     Forbidden "forbidden" FORBIDDEN "The API key is not for this"
         "The detail names the operation that is needed. What a key may do never changes: an admin makes another one.";
     KeyNotFound "key-not-found" NOT_FOUND "There is no such API key"
