@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 /// So many networks a key may name.
 const MOST_NETWORKS: usize = 32;
@@ -29,7 +29,15 @@ pub enum NetworksError {
     /// The address has more bits than the network: a slip of the pen in one of the two.
     #[error("must be the first address of its network: {0}")]
     InsideNetwork(IpNet),
+    /// Part of it would be IPv4 addresses, and part of it nothing at all.
+    #[error(
+        "must have a prefix of 96 or more for IPv4 inside IPv6: write it as IPv4, such as 10.0.0.0/8"
+    )]
+    HalfMapped,
 }
+
+/// The bits of `::ffff:0:0/96`, before which there is no IPv4 address inside IPv6.
+const MAPPED_BITS: u8 = 96;
 
 impl Networks {
     /// Networks, each in CIDR notation, or a single address.
@@ -59,12 +67,22 @@ impl Networks {
 fn network(text: &str) -> Result<IpNet, NetworksError> {
     let network: IpNet = match text.parse::<IpAddr>() {
         Ok(address) => address.to_canonical().into(),
-        Err(_) => text.parse().map_err(|_| NetworksError::NotANetwork)?,
+        Err(_) => plain(text.parse().map_err(|_| NetworksError::NotANetwork)?)?,
     };
     match network.trunc() {
         first if first == network => Ok(network),
         first => Err(NetworksError::InsideNetwork(first)),
     }
+}
+
+/// A network of IPv4 addresses inside IPv6 as what it is: callers are compared as IPv4, see
+/// [`Networks::cover`].
+fn plain(network: IpNet) -> Result<IpNet, NetworksError> {
+    let IpNet::V6(wide) = network else { return Ok(network) };
+    let Some(address) = wide.addr().to_ipv4_mapped() else { return Ok(network) };
+    let bits = wide.prefix_len().checked_sub(MAPPED_BITS).ok_or(NetworksError::HalfMapped)?;
+    let narrow = Ipv4Net::new(address, bits).map_err(|_| NetworksError::NotANetwork)?;
+    Ok(narrow.into())
 }
 
 /// With commas in between, as it is kept.
@@ -109,6 +127,30 @@ mod tests {
         let everywhere: Networks = "0.0.0.0/0,::/0".parse().unwrap();
         assert!(everywhere.cover("203.0.113.9".parse().unwrap()));
         assert!(everywhere.cover("2001:db8::1".parse().unwrap()));
+    }
+
+    /// Callers are compared as IPv4, so such a network matched nobody.
+    #[test]
+    fn hole_44_ipv4_inside_ipv6_is_ipv4() {
+        for (text, kept) in [
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+            ("::ffff:0a00:0000/104", "10.0.0.0/8"),
+            ("::ffff:192.168.1.7/128", "192.168.1.7/32"),
+            ("::ffff:192.168.1.7", "192.168.1.7/32"),
+            ("::ffff:0.0.0.0/96", "0.0.0.0/0"),
+        ] {
+            let networks: Networks = text.parse().unwrap();
+            assert_eq!(networks.to_string(), kept, "{text}");
+            let inside: IpAddr = kept.split('/').next().unwrap().parse().unwrap();
+            assert!(networks.cover(inside), "{text}");
+        }
+        let inside = "::ffff:10.0.0.7/104".parse::<Networks>();
+        assert_eq!(inside, Err(NetworksError::InsideNetwork("10.0.0.0/8".parse().unwrap())));
+        for text in ["::ffff:10.0.0.0/95", "::ffff:0.0.0.0/81", "::ffff:0.0.0.0/0"] {
+            assert_eq!(text.parse::<Networks>(), Err(NetworksError::HalfMapped), "{text}");
+        }
+        // What is kept in a database already can still be read.
+        assert!("::fffe:0:0/95,::/0,::/64".parse::<Networks>().is_ok());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::guard::Refused;
 use crate::measure::WrongKey;
 use crate::peers::{Came, Hop, unknown_neighbour};
 use crate::problem::{self, Problem};
-use crate::rates::Rates;
+use crate::rates::{Budget, Payer, Rates};
 
 /// The name of the security scheme in the OpenAPI document.
 const SCHEME: &str = "bearer";
@@ -31,25 +31,35 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
     if let Err(problem) = browsers::check(&app.hosts, &request, need.as_ref()) {
         return problem.into_response();
     }
-    let Some(need) = need else { return next.run(request).await };
-    let known = route.is_some();
     let from = peer(request.extensions());
+    let Some(need) = need else {
+        let budget = app.rates.take_open(from);
+        return match budget.and_then(Budget::refusal) {
+            Some(refusal) => refusal,
+            None => told(next.run(request).await, budget),
+        };
+    };
+    let known = route.is_some();
     let now = app.node.router().time();
     let (came, mut request) = match app.forwarder.door().check(request, now).await {
         Ok(checked) => checked,
         Err(problem) => return problem.into_response(),
     };
     // What a node passes on is its caller's, whose key it names; a key that is sent along is not
-    // looked at.
+    // looked at. If it is not good here, that is not that node's doing: it has not heard of it yet.
     let admitted = match &came {
-        Came::ByNode(behalf) => app.guard.admit_behalf(behalf).await.ok_or(Refused::Wrong),
+        Came::ByNode(behalf) => app.guard.admit_behalf(behalf).await.ok_or_else(|| {
+            let detail = "the key that this call is made with is not good at this node";
+            Problem::new(Code::CallersKey, detail)
+        }),
         Came::Directly | Came::ByNeighbour => {
-            app.guard.admit(request.headers(), || app.rates.may_look(from)).await
+            let admitted = app.guard.admit(request.headers(), || app.rates.may_look(from)).await;
+            admitted.map_err(|refused| refuse(&app.rates, refused, from))
         }
     };
     let access = match admitted {
         Ok(access) => access,
-        Err(refused) => return refuse(&app.rates, refused, from).into_response(),
+        Err(problem) => return problem.into_response(),
     };
     if matches!(came, Came::ByNeighbour) && !app.guard.is_open() {
         return unknown_neighbour().into_response();
@@ -61,16 +71,13 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
         return refuse(&app.rates, Refused::Wrong, from).into_response();
     }
     // What a node passes on was counted there. Whoever only says that it does is not believed.
-    let budget = match came {
-        Came::ByNode(_) => None,
-        Came::Directly | Came::ByNeighbour => app.rates.take(&access, from),
+    let payer = match came {
+        Came::ByNode(_) => Payer::paid(),
+        Came::Directly | Came::ByNeighbour => Payer::new(&access, from),
     };
-    if let Some(budget) = budget
-        && let Some(problem) = budget.refusal()
-    {
-        let mut response = problem.into_response();
-        budget.write(response.headers_mut());
-        return response;
+    let budget = app.rates.take(payer);
+    if let Some(refusal) = budget.and_then(Budget::refusal) {
+        return refusal;
     }
     access.note_use();
     request.extensions_mut().insert(Hop(!directly));
@@ -83,8 +90,13 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
         value.set_sensitive(true);
     }
     request.extensions_mut().insert(access);
-    let mut response = next.run(request).await;
-    if let Some(budget) = budget {
+    request.extensions_mut().insert(payer);
+    told(next.run(request).await, budget)
+}
+
+/// An answer that tells the caller what is left of the budget, or of what it came to on the way.
+fn told(mut response: Response, budget: Option<Budget>) -> Response {
+    if let Some(budget) = response.extensions().get().copied().or(budget) {
         budget.write(response.headers_mut());
     }
     response

@@ -84,6 +84,9 @@ impl Hosts {
     /// Whether a call may go on.
     pub(crate) fn judge<'a>(&self, call: &Call<'a>) -> Result<(), Refusal<'a>> {
         let named = match (call.authority, call.host) {
+            // A browser always names the server, so no page asks. Probes that speak HTTP/1.0 do not,
+            // and what they read anybody may read.
+            (None, None) if call.is_open_read => return Ok(()),
             (None, None) => return Err(Refusal::Host("")),
             (Some(authority), None) => authority,
             (None, Some(host)) => host,
@@ -273,12 +276,26 @@ mod tests {
             assert_eq!(hosts.judge(&by_header), expected, "{host}");
             assert_eq!(hosts.judge(&by_authority), expected, "{host}");
         }
-        assert_eq!(local.judge(&Call::default()), Err(Refusal::Host("")));
         for (authority, host, wrong) in
             [("evil.example", "localhost", "evil.example"), ("localhost", "a.example", "a.example")]
         {
             let call = Call { authority: Some(authority), host: Some(host), ..Call::default() };
             assert_eq!(local.judge(&call), Err(Refusal::Host(wrong)));
+        }
+    }
+
+    /// Health checks of load balancers speak HTTP/1.0 and name nobody.
+    #[test]
+    fn hole_43_whoever_names_no_server_reads_what_is_open_and_nothing_else() {
+        let local = hosts("127.0.0.1:7420", None, &[]);
+        let nameless = Call::default();
+        assert_eq!(local.judge(&nameless), Err(Refusal::Host("")));
+        let probe = Call { is_open_read: true, ..nameless };
+        assert_eq!(local.judge(&probe), Ok(()));
+        // To name another one, or none that can be read, is not to name none.
+        for host in ["", "evil.example"] {
+            let named = Call { host: Some(host), ..probe };
+            assert_eq!(local.judge(&named), Err(Refusal::Host(host)));
         }
     }
 

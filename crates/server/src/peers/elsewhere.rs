@@ -155,6 +155,9 @@ impl Served {
         let original = Original { body: body.into(), ..original.clone() };
         let answer = self.pass_on(peer, &original).await;
         let answer = answer.map_err(|why| if why == NoAnswer::Silent { silent() } else { None })?;
+        if answer.refuses_the_key() {
+            return Err(None);
+        }
         let answers: Option<Batch<Box<RawValue>>> = answer.read();
         let answers = answers.map(|batch| batch.items).filter(|items| items.len() == part.len());
         answers.ok_or_else(silent)

@@ -1,7 +1,7 @@
 //! Passing a call on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -13,6 +13,7 @@ use stile_domain::{Holder, Timestamp};
 use super::hop::{Door, FORWARDED, PASS};
 use super::original::Original;
 use super::pass::{Call, Caller, Statement};
+use super::seldom::{Seldom, Warning};
 use super::{ClusterOptions, NotHolder, is_private_way};
 use crate::access::Access;
 use crate::code::Code;
@@ -25,7 +26,8 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Of an answer, what is passed back.
-const TRAVELLING_BACK: [&str; 3] = ["content-type", "retry-after", "stile-owner-url"];
+const TRAVELLING_BACK: [&str; 4] =
+    ["content-type", "retry-after", "stile-owner-url", "www-authenticate"];
 
 /// Why there is no answer from another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +57,14 @@ impl Answer {
     /// Whether the other node does not take us for one. One of an earlier version looks for the
     /// caller's key first, and finds none.
     fn is_distrust(&self) -> bool {
-        self.status == StatusCode::UNAUTHORIZED || self.says(&[Code::NotANode])
+        let asks_for_a_key = self.status == StatusCode::UNAUTHORIZED && !self.refuses_the_key();
+        asks_for_a_key || self.says(&[Code::NotANode])
+    }
+
+    /// Whether the other node knows us, and that the caller's key is no longer good: it has heard of it
+    /// a moment before us. Nothing was done.
+    pub(super) fn refuses_the_key(&self) -> bool {
+        self.says(&[Code::CallersKey])
     }
 
     /// Whether another node is there than the one that was meant, or another start of it.
@@ -123,6 +132,7 @@ pub(crate) struct Forwarder {
     name: HeaderValue,
     /// How many calls were passed on.
     passed: AtomicU64,
+    told: Seldom,
 }
 
 impl Forwarder {
@@ -147,7 +157,8 @@ impl Forwarder {
         }
         let name = HeaderValue::try_from(&me.node.0).unwrap_or(HeaderValue::from_static("node"));
         let door = Door::new(options.secret.as_ref(), me.clone());
-        Self { options, client: client.ok(), door, name, passed: AtomicU64::new(0) }
+        let (passed, told) = (AtomicU64::new(0), Seldom::default());
+        Self { options, client: client.ok(), door, name, passed, told }
     }
 
     /// Who checks what comes from other nodes.
@@ -173,11 +184,13 @@ impl Forwarder {
         let url = node.url.as_deref()?;
         if !self.options.trusted_network && !is_private_way(url) {
             measure::passed_on("unsafe");
-            tracing::warn!(
-                node = %node.node,
-                "a call is not passed on: it would go to another machine without TLS. Give that node an \
-                 https:// cluster.advertise_url, or set cluster.trusted_network = true"
-            );
+            if self.told.is_due(&node.node, Warning::Unsafe, Instant::now()) {
+                tracing::warn!(
+                    node = %node.node,
+                    "calls are not passed on: they would go to another machine without TLS. Give that node \
+                     an https:// cluster.advertise_url, or set cluster.trusted_network = true"
+                );
+            }
             return None;
         }
         let url = Url::parse(url).ok()?;
@@ -196,12 +209,14 @@ impl Forwarder {
             && answer.is_distrust()
         {
             measure::passed_on("refused");
-            tracing::warn!(
-                node = %peer.node.node,
-                said = answer.detail(),
-                "another node does not take calls from this one: give all nodes the same cluster.secret, and \
-                 run the same version on all of them"
-            );
+            if self.told.is_due(&peer.node.node, Warning::Refuses, Instant::now()) {
+                tracing::warn!(
+                    node = %peer.node.node,
+                    said = answer.detail(),
+                    "another node does not take calls from this one: give all nodes the same cluster.secret, \
+                     and run the same version on all of them"
+                );
+            }
             return Err(NoAnswer::Refused);
         }
         if answer.as_ref().is_ok_and(Answer::is_somebody_else) {
@@ -290,6 +305,27 @@ mod tests {
         ] {
             assert_eq!(forwarder(false).peer(holder(url)).is_some(), private, "{url:?}");
             assert_eq!(forwarder(true).peer(holder(url)).is_some(), trusted, "{url:?}");
+        }
+    }
+
+    /// A revocation that the other node has heard of first is no sign of a wrong secret.
+    #[test]
+    fn hole_40_a_key_that_is_refused_there_is_not_distrust() {
+        for (status, code, distrust) in [
+            (401, Some(Code::CallersKey), false),
+            (401, Some(Code::Unauthorized), true),
+            (401, None, true),
+            (403, Some(Code::NotANode), true),
+            (403, Some(Code::Forbidden), false),
+            (200, None, false),
+        ] {
+            let body = code.map(|code| serde_json::json!({ "code": code.text() }).to_string());
+            let answer = Answer {
+                status: StatusCode::from_u16(status).unwrap(),
+                headers: HeaderMap::new(),
+                body: body.unwrap_or_default().into(),
+            };
+            assert_eq!(answer.is_distrust(), distrust, "{status} {code:?}");
         }
     }
 

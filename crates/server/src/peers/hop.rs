@@ -1,5 +1,6 @@
 //! Calls that another node has passed on: whether it was a node, and on whose behalf.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -9,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use stile_domain::{Holder, KeyId, Scope, Timestamp};
 
 use super::pass::{Call, Caller, PassKey, Statement, WINDOW};
-use super::replays::Replays;
+use super::replays::{Replays, Taken};
 use crate::code::Code;
 use crate::problem::Problem;
 
@@ -60,11 +61,15 @@ pub(crate) struct Door {
     key: Option<PassKey>,
     me: Holder,
     replays: Mutex<Replays>,
+    /// The latest that the database's clock has shown here, in milliseconds. If it is set back, what
+    /// was too old before stays so: its number may be forgotten.
+    latest_ms: AtomicI64,
 }
 
 impl Door {
     pub(super) fn new(secret: Option<&super::ClusterSecret>, me: Holder) -> Self {
-        Self { key: secret.map(PassKey::new), me, replays: Mutex::default() }
+        let (key, replays) = (secret.map(PassKey::new), Mutex::default());
+        Self { key, me, replays, latest_ms: AtomicI64::new(i64::MIN) }
     }
 
     pub(super) fn key(&self) -> Option<&PassKey> {
@@ -85,15 +90,17 @@ impl Door {
             return Ok((Came::Directly, request));
         }
         let Some(key) = &self.key else { return Ok((Came::ByNeighbour, request)) };
-        let statement = self.proven(key, &request, now)?;
-        let again = !self.replays.lock().unwrap_or_else(PoisonError::into_inner).take(
+        let statement = self.proven(key, &request, self.onward(now))?;
+        let taken = self.replays.lock().unwrap_or_else(PoisonError::into_inner).take(
             statement.sender(),
             statement.number,
             Instant::now(),
             WINDOW,
         );
-        if again {
-            return Err(refused("this very call was passed on before"));
+        match taken {
+            Taken::First => {}
+            Taken::Again => return Err(refused("this very call was passed on before")),
+            Taken::NoRoom => return Err(refused("too many starts of nodes have called lately")),
         }
         // Only a node makes this one read and keep a body, and only once.
         let (parts, body) = request.into_parts();
@@ -104,6 +111,12 @@ impl Door {
         }
         let request = Request::from_parts(parts, Body::from(body));
         Ok((Came::ByNode(Behalf(statement.caller)), request))
+    }
+
+    /// The database's clock, which may be set back, as one that never goes back.
+    fn onward(&self, now: Timestamp) -> Timestamp {
+        let latest = self.latest_ms.fetch_max(now.as_millisecond(), Ordering::Relaxed);
+        Timestamp::from_millisecond(latest).map_or(now, |latest| latest.max(now))
     }
 
     /// The statement of a call, if all is well with it but what is not read yet: its body.

@@ -19,6 +19,7 @@
 //! | `pass` | what a call that is passed on carries, and what proves it |
 //! | `replays` | calls that were taken already |
 //! | `hop` | taking it in at the other end |
+//! | `seldom` | warnings about other nodes, once a minute |
 
 mod elsewhere;
 mod forward;
@@ -27,6 +28,7 @@ mod original;
 mod pass;
 mod replays;
 mod secret;
+mod seldom;
 mod way;
 
 use std::fmt;

@@ -3,6 +3,9 @@
 //! A node numbers the calls that it passes on. Whoever takes them remembers, of each start of each
 //! node, the highest number and which of those shortly before it have come: a few kilobytes a node,
 //! however many calls there are. A number that is far behind counts as one that has come.
+//!
+//! How old a call may be goes by the database's clock, and how long numbers are remembered by this
+//! process's own. The two need not run alike, so numbers are kept for far longer than a call is good.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,6 +14,25 @@ use stile_domain::Incarnation;
 
 /// So many numbers behind the highest one a call may come late.
 const LATEST: usize = 1 << 16;
+
+/// For so many times the window numbers are kept after the last one. A call is good for two: it may be
+/// from that far ahead, and that old. The rest is for clocks that do not run alike.
+const KEPT_FOR: u32 = 10;
+
+/// Of so many starts of nodes numbers are kept, sixteen megabytes in all. Nobody but a node can take
+/// one: a call is looked for here once its proof is good.
+const MOST: usize = 2048;
+
+/// Whether a call is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is, and is remembered from now on.
+    First,
+    /// It was taken before, or is too far behind to tell.
+    Again,
+    /// It cannot be remembered, so it cannot be taken: too many starts of nodes have called.
+    NoRoom,
+}
 
 /// The numbers that have come from one start of a node.
 #[derive(Debug)]
@@ -71,23 +93,26 @@ pub(super) struct Replays {
 }
 
 impl Replays {
-    /// Takes a call by its number; `false` if it was taken before. What a node has sent is forgotten
-    /// once nothing was heard of it for twice `window`: by then all of it is too old to be taken.
+    /// Takes a call by its number. What a node has sent is forgotten once nothing was heard of it for
+    /// ten times `window`: by then all of it is too old to be taken.
     pub(super) fn take(
         &mut self,
         from: Incarnation,
         number: u64,
         now: Instant,
         window: Duration,
-    ) -> bool {
+    ) -> Taken {
         if let Some(numbers) = self.nodes.get_mut(&from) {
             numbers.heard = now;
-            return numbers.take(number);
+            return if numbers.take(number) { Taken::First } else { Taken::Again };
         }
-        let kept = |numbers: &Numbers| now.saturating_duration_since(numbers.heard) < 2 * window;
-        self.nodes.retain(|_, numbers| kept(numbers));
+        let kept = KEPT_FOR * window;
+        self.nodes.retain(|_, numbers| now.saturating_duration_since(numbers.heard) < kept);
+        if self.nodes.len() >= MOST {
+            return Taken::NoRoom;
+        }
         self.nodes.insert(from, Numbers::new(number, now));
-        true
+        Taken::First
     }
 }
 
@@ -100,7 +125,7 @@ mod tests {
     #[test]
     fn each_number_is_taken_once_in_whatever_order() {
         let (mut replays, now, from) = (Replays::default(), Instant::now(), Incarnation::fresh());
-        let mut take = |number| replays.take(from, number, now, WINDOW);
+        let mut take = |number| replays.take(from, number, now, WINDOW) == Taken::First;
         let far = 3 * LATEST as u64;
         for (number, taken) in [
             (5, true),
@@ -143,7 +168,8 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let number = (highest + 40).saturating_sub(random >> 54);
             highest = highest.max(number);
-            assert_eq!(replays.take(from, number, now, WINDOW), came.insert(number), "{number}");
+            let taken = replays.take(from, number, now, WINDOW) == Taken::First;
+            assert_eq!(taken, came.insert(number), "{number}");
         }
     }
 
@@ -151,13 +177,38 @@ mod tests {
     fn every_start_of_a_node_has_its_own_numbers_and_is_forgotten_in_time() {
         let (mut replays, now) = (Replays::default(), Instant::now());
         let (a, b) = (Incarnation::fresh(), Incarnation::fresh());
-        assert!(replays.take(a, 1, now, WINDOW) && replays.take(b, 1, now, WINDOW));
-        let soon = now + 2 * WINDOW - Duration::from_secs(1);
-        assert!(!replays.take(a, 1, soon, WINDOW));
+        assert_eq!(replays.take(a, 1, now, WINDOW), Taken::First);
+        assert_eq!(replays.take(b, 1, now, WINDOW), Taken::First);
         for minute in 0..100 {
             let later = now + WINDOW * 2 * minute;
             replays.take(Incarnation::fresh(), 1, later, WINDOW);
-            assert!(replays.nodes.len() <= 4, "{}", replays.nodes.len());
+            assert!(replays.nodes.len() <= 8, "{}", replays.nodes.len());
         }
+    }
+
+    /// The clock that says how old a call is may stand still for a while, or be set back. Another start
+    /// of a node, which makes room, must not make this one forget too soon.
+    #[test]
+    fn hole_40_numbers_are_kept_for_longer_than_a_call_is_good() {
+        let (mut replays, now, from) = (Replays::default(), Instant::now(), Incarnation::fresh());
+        assert_eq!(replays.take(from, 1, now, WINDOW), Taken::First);
+        let later = now + 10 * WINDOW - Duration::from_secs(1);
+        assert_eq!(replays.take(Incarnation::fresh(), 1, later, WINDOW), Taken::First);
+        assert_eq!(replays.take(from, 1, later, WINDOW), Taken::Again);
+    }
+
+    #[test]
+    fn hole_40_where_there_is_no_room_nothing_is_forgotten() {
+        let (mut replays, now) = (Replays::default(), Instant::now());
+        let first = Incarnation::fresh();
+        assert_eq!(replays.take(first, 1, now, WINDOW), Taken::First);
+        for _ in 1..MOST {
+            assert_eq!(replays.take(Incarnation::fresh(), 1, now, WINDOW), Taken::First);
+        }
+        assert_eq!(replays.take(Incarnation::fresh(), 1, now, WINDOW), Taken::NoRoom);
+        assert_eq!(replays.take(first, 1, now, WINDOW), Taken::Again);
+        assert_eq!(replays.take(first, 2, now, WINDOW), Taken::First);
+        let later = now + 10 * WINDOW;
+        assert_eq!(replays.take(Incarnation::fresh(), 1, later, WINDOW), Taken::First);
     }
 }

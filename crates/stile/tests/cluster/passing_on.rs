@@ -127,8 +127,19 @@ async fn hole_40_a_key_is_looked_up_by_whoever_does_what_is_asked() {
     assert_eq!(with(&a, &boss, "DELETE", &path).send().await.unwrap().status(), 204);
     // Whether b has heard of it by now or not: the holder has.
     let answer = allocate(&b, &[("authorization", &token)]).await;
-    assert!([401, 409].contains(&answer.status), "{answer:?}");
+    let code = answer.problem();
+    assert!(
+        answer.status == 401 && ["callers-key", "unauthorized"].contains(&&*code),
+        "{answer:?}"
+    );
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{answer:?}");
     assert_eq!(allocate(&b, &[("authorization", &boss)]).await.nonce(), 2, "nothing was given out");
+    // It is the caller's affair: neither a wrong secret nor a wrong key of a node.
+    let log = b.process.stderr();
+    assert!(!log.contains("cluster.secret"), "{log}");
+    let log = a.process.stderr();
+    assert!(!log.contains("wrong API key"), "{log}");
+    assert_eq!(b.metric_with(&boss, "stile_forward_total{result=\"refused\"}").await, 0.0);
 }
 
 pub(crate) fn with(

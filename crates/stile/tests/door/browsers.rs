@@ -126,6 +126,23 @@ async fn hole_43_a_change_says_that_it_is_json_even_if_it_says_nothing() {
     assert_eq!(empty.nonce(), 1, "nothing was given out meanwhile");
 }
 
+/// Load balancers look by HTTP/1.0, which has no Host.
+#[tokio::test]
+async fn hole_43_a_probe_that_names_no_server_reads_what_is_open() {
+    let solo = crate::Solo::start(|options| options).await;
+    let here = solo.node.address();
+    for (head, status) in [
+        ("GET /health/ready HTTP/1.0", 200),
+        ("HEAD /health/live HTTP/1.0", 200),
+        ("GET /api/v1/signers HTTP/1.0", 421),
+        ("POST /health/live HTTP/1.0", 421),
+    ] {
+        assert_eq!(status_of(&here, &format!("{head}\r\n\r\n")).await, status, "{head}");
+        let named = format!("{head}\r\nHost: evil.example\r\n\r\n");
+        assert_eq!(status_of(&here, &named).await, 421, "{head}");
+    }
+}
+
 const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 

@@ -46,8 +46,69 @@ async fn hole_45_an_address_makes_so_many_calls_and_no_more() {
     let answers = join_all((0..50).map(|_| async { node.get("/api/v1/signers").await })).await;
     let refused = answers.iter().filter(|answer| answer.status == 429).count();
     assert!((1..=45).contains(&refused), "{refused} of 50 were refused");
-    for _ in 0..20 {
-        assert_eq!(node.get("/health/live").await.status, 200, "what needs no key does not count");
+}
+
+/// What needs no key costs something all the same, and anybody may ask for it.
+#[tokio::test]
+async fn hole_45_what_needs_no_key_has_a_rate_of_its_own() {
+    let backend = Backend::sqlite();
+    let node = backend.node().set_literal("server.limits.calls_per_address", "5").start().await;
+    for path in ["/health/ready", "/health/live", "/openapi.json", "/docs", "/"] {
+        let answers = join_all((0..50).map(|_| node.get(path))).await;
+        let refused: Vec<_> = answers.iter().filter(|answer| answer.status != 200).collect();
+        assert!(!refused.is_empty(), "{path}: all of 50 were let through");
+        for answer in refused {
+            assert_eq!((answer.status, answer.problem().as_str()), (429, "rate-limited"), "{path}");
+            assert_eq!(answer.header("ratelimit-remaining"), Some("0"), "{answer:?}");
+        }
+    }
+    // It took nothing from calls. They take nothing from it either.
+    assert_eq!(node.get("/api/v1/signers").await.status, 200);
+    testkit::eventually("it to be let in again", async || {
+        join_all((0..20).map(|_| node.get("/api/v1/signers"))).await;
+        (node.get("/health/live").await.status == 200).then_some(())
+    })
+    .await;
+}
+
+/// A call with a thousand transactions in it is not one call.
+#[tokio::test]
+async fn hole_45_a_batch_costs_what_is_in_it() {
+    let backend = Backend::sqlite();
+    let (busy, calm) =
+        (backend.key("busy", "read,send", OURS).await, backend.key("calm", "read", OURS).await);
+    let node = backend.node().set_literal("server.limits.calls_per_key", "5").start().await;
+    let batch = |count: usize| serde_json::json!({ "items": vec![serde_json::json!({}); count] });
+    let small = node.with(&busy).post("/api/v1/tx/batch", batch(1)).await;
+    assert_eq!(small.status, 200, "{small:?}");
+    // It is taken, for somebody who has a call left.
+    let large = testkit::eventually("the batch to be taken", async || {
+        let answer = node.with(&busy).post("/api/v1/tx/batch", batch(1000)).await;
+        (answer.status == 200).then_some(answer)
+    })
+    .await;
+    assert_eq!(large.header("ratelimit-remaining"), Some("0"), "{:?}", large.headers);
+    // Three minutes' worth are owed.
+    for path in ["/api/v1/signers", "/api/v1/tx"] {
+        let answer = node.with(&busy).get(path).await;
+        assert_eq!((answer.status, answer.problem().as_str()), (429, "rate-limited"));
+        let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!((60..=200).contains(&wait), "{answer:?}");
+    }
+    assert_eq!(node.with(&calm).get("/api/v1/signers").await.status, 200, "another key's");
+}
+
+/// Whoever needs no key may send one all the same, as programs do that once had one.
+#[tokio::test]
+async fn hole_45_a_server_without_keys_refuses_nobody_for_a_key() {
+    let backend = Backend::sqlite();
+    let node = backend.node().start().await;
+    let with_some_key = || async {
+        let token = Token::fresh().unwrap();
+        node.with(token.reveal()).get("/api/v1/signers").await
+    };
+    for answer in join_all((0..300).map(|_| with_some_key())).await {
+        assert_eq!(answer.status, 200, "{answer:?}");
     }
 }
 

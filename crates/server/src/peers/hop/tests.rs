@@ -87,7 +87,11 @@ fn door() -> Door {
 }
 
 async fn check(door: &Door, request: Request) -> Result<Option<Caller>, String> {
-    match door.check(request, now()).await {
+    check_at(door, request, now()).await
+}
+
+async fn check_at(door: &Door, request: Request, now: Timestamp) -> Result<Option<Caller>, String> {
+    match door.check(request, now).await {
         Ok((Came::ByNode(Behalf(caller)), request)) => {
             let body = axum::body::to_bytes(request.into_body(), 1000).await.unwrap();
             assert_eq!(&body[..], BODY, "it can still be read");
@@ -209,6 +213,18 @@ async fn hole_40_a_call_is_taken_once() {
     assert_eq!(check(&door, Sent::new(1).signed()).await, Err("not-a-node".into()));
     assert!(check(&door, Sent::new(2).signed()).await.is_ok());
     assert_eq!(check(&door, Sent::new(1).signed()).await, Err("not-a-node".into()));
+}
+
+/// A database that is put back, or whose clock is, must not make old calls good again.
+#[tokio::test]
+async fn hole_40_a_clock_that_is_set_back_makes_nothing_good_again() {
+    let door = door();
+    let later = now() + 3 * WINDOW;
+    assert_eq!(check_at(&door, Sent::new(1).signed(), later).await, Err("not-a-node".into()));
+    assert_eq!(check_at(&door, Sent::new(1).signed(), now()).await, Err("not-a-node".into()));
+    let mut fresh = Sent::new(2);
+    fresh.statement = Statement::new(&node("b"), &node("a"), later, 2, BODY, None);
+    assert_eq!(check_at(&door, fresh.signed(), now()).await, Ok(None));
 }
 
 #[tokio::test]
