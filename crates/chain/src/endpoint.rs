@@ -56,6 +56,12 @@ const TOLERATED_RETREATS: u32 = 2;
 /// How far back, in the time that the chain took to come that far. A few blocks are always tolerated.
 const TOLERATED_RETREAT: Duration = Duration::from_secs(3);
 
+/// Whether two reasons are different ones. Heights grow, and the same is said of each.
+fn differ(one: &str, other: &str) -> bool {
+    let words = |text: &str| text.split(|c: char| c.is_ascii_digit()).collect::<String>();
+    words(one) != words(other)
+}
+
 /// How many blocks a head may go back, where the endpoint's has risen by so many in this time.
 fn tolerated_retreat(risen: u64, time: Duration) -> u64 {
     let within = u128::from(risen) * TOLERATED_RETREAT.as_millis();
@@ -392,7 +398,9 @@ impl Endpoint {
     fn report(&self, (was_usable, why): (bool, Option<String>), now: &Standing) {
         let (chain, endpoint) = (self.chain.get(), self.shown());
         match (&now.why, now.usable) {
-            (Some(why_now), false) if was_usable || why.as_ref() != Some(why_now) => {
+            (Some(why_now), false)
+                if was_usable || why.as_deref().is_none_or(|why| differ(why, why_now)) =>
+            {
                 tracing::warn!(chain, endpoint, why = why_now, "endpoint set aside");
             }
             (None, true) if !was_usable => {
@@ -509,6 +517,15 @@ pub(crate) fn read_height(answer: Answer) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_of_another_height_is_no_news() {
+        assert!(!differ(
+            "claims block 17, which no other has",
+            "claims block 9, which no other has"
+        ));
+        assert!(differ("claims block 17, which no other has", "lags behind the other endpoints"));
+    }
 
     #[test]
     fn hole_24_retreats_are_counted_in_time_and_a_few_blocks_are_always_tolerated() {

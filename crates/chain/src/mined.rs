@@ -5,12 +5,15 @@
 //! signed. So an endpoint can lie about what is on chain, and not about what an account signed.
 
 use alloy::consensus::transaction::SignerRecoverable;
-use alloy::consensus::{SignableTransaction, TxEip1559, TxEip2930, TxEnvelope, TxLegacy};
+use alloy::consensus::{
+    SignableTransaction, Transaction, TxEip1559, TxEip2930, TxEnvelope, TxLegacy,
+};
 use alloy::eips::eip2718::Encodable2718;
 use alloy::eips::eip2930::{AccessList, AccessListItem};
 use alloy::primitives::{Address, B256, Bytes, Signature, TxKind, U64, U256, keccak256};
 use serde::Deserialize;
-use stile_domain::Nonce;
+use serde_json::value::RawValue;
+use stile_domain::{ChainId, Nonce};
 
 use crate::UnsignedTx;
 use crate::rpc::{Answer, CallError, read};
@@ -96,6 +99,19 @@ pub(crate) fn read_mined(answer: Answer, hash: B256) -> Result<Option<MinedTx>, 
         None => None,
     };
     Ok(Some(MinedTx { hash, from, nonce, block_number: block_number.to(), signed }))
+}
+
+/// The nonce of a transaction that this account has signed for this chain, in a block or not. `None` if
+/// that is not shown.
+pub(crate) fn read_signed(told: &RawValue, account: Address, chain: ChainId) -> Option<Nonce> {
+    let told: Told = serde_json::from_str(told.get()).ok()?;
+    let (hash, nonce) = (told.hash, told.nonce.to());
+    let envelope = told.envelope().ok()??;
+    let is_signed = envelope.recover_signer().is_ok_and(|signer| signer == account)
+        && keccak256(envelope.encoded_2718()) == hash
+        // What was signed for all chains, or for another one, says nothing about this one.
+        && envelope.chain_id() == Some(chain.get());
+    is_signed.then_some(nonce)
 }
 
 impl Told {

@@ -73,6 +73,8 @@ pub(crate) struct Slot {
     compared: AtomicBool,
     /// Why it could not be, when that was last tried, and whether the lane goes on all the same.
     uncompared: Mutex<Option<Uncompared>>,
+    /// Since when some endpoint claims to have more than the cursor says, and does not show it.
+    doubted: Mutex<Option<Instant>>,
     /// The chain is ahead of the cursor, and nothing else says that commits are missing.
     behind: Mutex<Option<Behind>>,
     /// Signatures for the lane's next nonces are being waited for, and have been in vain before:
@@ -335,7 +337,13 @@ impl Slot {
 
     pub(crate) fn set_compared(&self, compared: bool) {
         *locked(&self.uncompared) = None;
+        *locked(&self.doubted) = None;
         self.compared.store(compared, Ordering::SeqCst);
+    }
+
+    /// For how long it has been in doubt whether some endpoint has more than the cursor says.
+    pub(crate) fn doubted_for(&self) -> Duration {
+        locked(&self.doubted).get_or_insert_with(Instant::now).elapsed()
     }
 
     /// The chain does not say whether it is ahead of the cursor. `true` if that is news.
@@ -479,6 +487,7 @@ impl Lanes {
                 read_at: AtomicU64::default(),
                 compared: AtomicBool::default(),
                 uncompared: Mutex::default(),
+                doubted: Mutex::default(),
                 behind: Mutex::default(),
                 reserved: watch::Sender::new(false),
             })

@@ -75,6 +75,7 @@ mod offers;
 mod orphans;
 mod park;
 mod pause;
+mod pools;
 mod queue;
 pub mod realign;
 mod reconcile;

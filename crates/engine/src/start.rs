@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stile_chain::{BlockTag, ChainError};
+use stile_chain::{BlockTag, ChainError, Pool};
 use stile_domain::{Counted, Lane, Nonce, first_cursor};
 use stile_store::{Beginning, LaneView, Refusal, StoreError};
 use tracing::{info, warn};
@@ -21,6 +21,7 @@ use crate::core::Core;
 use crate::error::NonceError;
 use crate::lanes::{Behind, Slot};
 use crate::metrics;
+use crate::pools::{self, Pools};
 use crate::realign;
 use crate::settings::ChainQuery;
 use crate::tx::settings::OutsideUse;
@@ -125,7 +126,7 @@ async fn compare(
     slot: &Arc<Slot>,
     view: &mut LaneView,
     count: Result<Counted, String>,
-    pools: &[Nonce],
+    pools: &[Pool],
 ) -> Result<Compared, NonceError> {
     let (lane, cursor) = (slot.lane(), view.next_nonce.unwrap_or_default());
     let Some(claim) = slot.claim() else { return Ok(Compared::InStep) };
@@ -134,9 +135,10 @@ async fn compare(
         return Ok(Compared::InStep);
     }
     let has = match count {
-        Ok(count) if count.at_most <= cursor => match pooled(core, lane, cursor, pools) {
-            Some(has) => has,
-            None => return Ok(Compared::InStep),
+        Ok(count) if count.at_most <= cursor => match judge_pools(core, slot, cursor, pools) {
+            Pools::Ahead(has) => has,
+            Pools::InStep => return Ok(Compared::InStep),
+            Pools::Claimed(why) => return Ok(Compared::Unknown(why)),
         },
         Ok(count) if count.at_least > cursor => {
             format!("the chain has {} transactions of this account", count.at_least)
@@ -176,30 +178,29 @@ async fn compare(
     Ok(Compared::Ahead)
 }
 
-/// How many transactions each endpoint has of an account, with those in its pool. Only if the first one
-/// that is asked has more than the cursor says, and not where others use the key by declaration.
-async fn ask_pools(core: &Core, lane: Lane, cursor: Nonce) -> Vec<Nonce> {
+/// What each endpoint has of an account with its pool. Not where others use the key by declaration.
+async fn ask_pools(core: &Core, lane: Lane, cursor: Nonce) -> Vec<Pool> {
     let Some(track) = core.tracks.get(lane.chain) else { return Vec::new() };
     if core.settings.tx.outside_use == OutsideUse::Follow {
         return Vec::new();
     }
-    let asked = tokio::time::timeout(ANSWER_WITHIN, core.ask_chain(lane, BlockTag::Pending)).await;
-    if !matches!(asked, Ok(Ok(pending)) if pending > cursor) {
-        return Vec::new();
-    }
-    let said = track.pool.report(lane.signer, None).await;
-    said.iter().filter_map(|said| Some(first_cursor(said.latest?, said.pending))).collect()
+    let asked = track.pool.pools(lane.signer, cursor);
+    tokio::time::timeout(ANSWER_WITHIN, asked).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
-/// What pools have of an account beyond the cursor, in words, if a quorum of the endpoints says so: what an
-/// unnoticed history has sent, and no block has yet. They were asked before the cursor was read.
-fn pooled(core: &Core, lane: Lane, cursor: Nonce, pools: &[Nonce]) -> Option<String> {
-    let required = core.tracks.get(lane.chain)?.pool.quorum().required();
-    let beyond = || pools.iter().filter(|below| **below > cursor);
-    let below = beyond().min().filter(|_| beyond().count() >= required)?;
-    Some(format!(
-        "the endpoints have {below} transactions of this account, with those in their pools"
-    ))
+/// What pools say about the cursor. They were asked before it was read. What few of them claim and do
+/// not show is waited for, and not for ever: one endpoint alone stops nobody.
+fn judge_pools(core: &Core, slot: &Slot, cursor: Nonce, pools: &[Pool]) -> Pools {
+    let lane = slot.lane();
+    let Some(track) = core.tracks.get(lane.chain) else { return Pools::InStep };
+    match pools::judge(pools, cursor, track.pool.quorum().required()) {
+        Pools::Claimed(why) if slot.doubted_for() >= pools::DOUBTED_FOR => {
+            warn!(signer = %lane.signer, chain = %lane.chain, why,
+                  "the lane goes on: nothing came of it, and nobody has shown it");
+            Pools::InStep
+        }
+        judged => judged,
+    }
 }
 
 /// How far the account's nonces are used, by the chain and as configured; `None` if it is not to be

@@ -10,7 +10,7 @@ use stile_engine::{
     Node, OutsideUse, RestoreError, Settings, TxRequest, TxSettings, Verdict, Word,
 };
 use stile_store::{OpenOptions, Store, Tx, open};
-use testkit::{Anvil, eventually};
+use testkit::{Anvil, RpcProxy, eventually};
 use uuid::Uuid;
 
 use crate::common::{Bench, QUEUE};
@@ -271,4 +271,68 @@ async fn hole_20_a_copy_does_not_pay_again_what_is_in_a_pool() {
     confirmed(&node, &anvil, std::slice::from_ref(&other)).await;
     assert_eq!(paid(&anvil).await, [1, 4, 7]);
     node.shutdown().await;
+}
+
+/// An endpoint that has pools of nobody to show: to it what is pending is what is mined.
+async fn without_pool(anvil: &Anvil, mined: u64) -> RpcProxy {
+    let proxy = RpcProxy::start(anvil.url()).await;
+    proxy.lie("eth_getTransactionCount", move |params, _| {
+        (params[1] == "pending").then(|| json!(format!("{mined:#x}")))
+    });
+    shows_nothing(&proxy);
+    proxy
+}
+
+/// It does not offer to show what is in its pool.
+fn shows_nothing(proxy: &RpcProxy) {
+    for method in ["txpool_contentFrom", "eth_getTransactionBySenderAndNonce"] {
+        proxy.fail(method, -32601, "the method does not exist");
+    }
+}
+
+/// Most endpoints do not show their pools, and one does.
+///
+/// Fails if the word of the first one, or of the larger part, is taken for there being nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hole_20_a_pool_that_one_endpoint_shows_is_not_outvoted_by_those_that_show_none() {
+    for shows in [true, false] {
+        let bench = Bench::sqlite(QUEUE).await;
+        let anvil = chain(false).await;
+        let proxies = [
+            without_pool(&anvil, 1).await,
+            without_pool(&anvil, 1).await,
+            RpcProxy::start(anvil.url()).await,
+        ];
+        if !shows {
+            shows_nothing(&proxies[2]);
+        }
+        let urls = proxies.each_ref().map(RpcProxy::url);
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        let node = start(&bench, settings(&bench, "a"), &urls).await;
+        let first = send(&node, pays(1)).await;
+        confirmed(&node, &anvil, std::slice::from_ref(&first)).await;
+        let copy = HotCopy::of(&bench);
+        let lost = send(&node, pays(4)).await;
+        until(&node, lost.id, TxState::Submitted).await;
+        node.shutdown().await;
+
+        let node = start_on(copy.open(), settings(&bench, "a"), &urls).await;
+        let (other, again) = (send(&node, pays(7)).await, send(&node, pays(4)).await);
+        // Shown, it marks the lane. Only claimed, it is waited for.
+        let what = if shows { "the lane to be marked" } else { "the lane to wait" };
+        eventually(what, async || match shows {
+            true => node.lanes().restored(lane(0)).await.unwrap().mark.map(|_| ()),
+            false => {
+                let found = node.lanes().doctor(lane(0)).await.unwrap().findings;
+                found.iter().any(|finding| finding.code == "not-compared").then_some(())
+            }
+        })
+        .await;
+        for tx in [&other, &again] {
+            assert_eq!(get(&node, tx.id).await.nonce, None, "shows: {shows}");
+        }
+        confirmed(&node, &anvil, std::slice::from_ref(&again)).await;
+        assert_eq!(paid(&anvil).await, [1, 4], "shows: {shows}");
+        node.shutdown().await;
+    }
 }

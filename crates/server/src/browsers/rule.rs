@@ -106,7 +106,9 @@ impl Hosts {
         }
         let is_own = call.origin.map(|origin| self.is_own(origin, named));
         match (call.fetch_site, is_own) {
-            (Some(site @ "cross-site"), _) | (Some(site @ "same-site"), None) => {
+            (Some(site @ "same-site"), None) => Err(Refusal::Site(site)),
+            // What no browser says is not taken for what one would say.
+            (Some(site), _) if !matches!(site, "same-origin" | "same-site" | "none") => {
                 Err(Refusal::Site(site))
             }
             (_, Some(false)) => Err(Refusal::Origin(call.origin.unwrap_or_default())),
@@ -348,6 +350,10 @@ mod tests {
             (Some("none"), None, None),
             (Some("same-origin"), None, None),
             (Some("same-origin"), own, None),
+            // What no browser says, and two of them at once, which reads as nothing.
+            (Some("Cross-Site"), own, Some(Refusal::Site("Cross-Site"))),
+            (Some("garbage"), None, Some(Refusal::Site("garbage"))),
+            (Some(""), own, Some(Refusal::Site(""))),
             (Some("same-site"), own, None),
             (Some("same-site"), None, Some(Refusal::Site("same-site"))),
             (Some("same-site"), foreign, Some(Refusal::Origin("http://localhost:3000"))),

@@ -38,11 +38,11 @@ fn trimmed(table: &Table) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A value of an answer as text; nothing for null.
+/// A value of an answer as text, in one line; nothing for null.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.replace(['\n', '\r', '\t'], " "),
         other => other.to_string(),
     }
 }
@@ -57,12 +57,33 @@ pub(super) fn json(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
 }
 
+/// Without what would move a terminal's cursor or change its colours: texts of an answer were written by
+/// whoever had a key.
+fn harmless(text: &str) -> String {
+    let is_harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
+    text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
+}
+
 /// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
-    match writeln!(std::io::stdout(), "{text}") {
+    match writeln!(std::io::stdout(), "{}", harmless(text)) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(format!("cannot write to standard output: {error}").into())
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_of_others_do_nothing_to_a_terminal() {
+        let reason = text(&json!("x\n2026 ERROR fake \u{1b}[31m red"));
+        assert_eq!(harmless(&reason), "x 2026 ERROR fake \u{fffd}[31m red");
+        assert_eq!(harmless("a\tb\nc\r\u{9b}"), "a\tb\nc\u{fffd}\u{fffd}");
     }
 }

@@ -19,6 +19,7 @@ mod lock;
 mod mark;
 mod mend;
 mod node_store;
+mod one_name;
 mod origin;
 mod pause;
 mod private;
@@ -72,7 +73,7 @@ impl SqliteStore {
     /// Opens or creates the database file. With `serve` it takes the server's lock and fails with
     /// [`StoreError::InUse`] if another process has it.
     pub fn open(path: &Path, serve: bool) -> Result<Self, StoreError> {
-        private::keep(path)?;
+        let path = &one_name::of(path)?;
         let lock = if serve { Some(lock::ServerLock::take(path)?) } else { None };
         if serve {
             origin::check_log(path)?;

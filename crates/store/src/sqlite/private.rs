@@ -13,24 +13,25 @@ pub(super) const MODE: u32 = 0o600;
 /// What is beside a database. The log and its index are made by SQLite, with the mode of the database.
 const BESIDE: [&str; 5] = ["", "-wal", "-shm", ".lock", ".origin"];
 
-/// Makes the database file, if there is none, for its owner alone, and takes everybody else's rights
-/// away where an earlier version, or whoever copied the file, left them some.
-pub(super) fn keep(database: &Path) -> Result<(), StoreError> {
-    let made = File::options().write(true).create_new(true).mode(MODE).open(database);
-    match made {
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => {
+/// Makes the database file, if there is none, for its owner alone.
+pub(super) fn make(database: &Path) -> Result<(), StoreError> {
+    match File::options().write(true).create_new(true).mode(MODE).open(database) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             let why = format!("cannot open {}: {error}", database.display());
-            return Err(StoreError::Unavailable(why));
+            Err(StoreError::Unavailable(why))
         }
+        _ => Ok(()),
     }
+}
+
+/// Takes everybody else's rights away where an earlier version, or whoever copied the file, left them
+/// some.
+pub(super) fn keep(database: &Path) {
     for end in BESIDE {
         let mut path = database.as_os_str().to_owned();
         path.push(end);
         tighten(&PathBuf::from(path));
     }
-    Ok(())
 }
 
 /// Somebody else's file stays as it is; that is told.
@@ -61,17 +62,19 @@ mod tests {
             let found = std::fs::metadata(format!("{}{end}", path.display())).unwrap();
             found.permissions().mode() & 0o777
         };
-        keep(&path).unwrap();
+        make(&path).unwrap();
+        keep(&path);
         assert_eq!(mode(""), 0o600);
         for end in BESIDE {
             let file = format!("{}{end}", path.display());
             std::fs::write(&file, "").unwrap();
             std::fs::set_permissions(&file, Permissions::from_mode(0o664)).unwrap();
         }
-        keep(&path).unwrap();
+        make(&path).unwrap();
+        keep(&path);
         for end in BESIDE {
             assert_eq!(mode(end), 0o600, "stile.db{end}");
         }
-        assert!(keep(&directory.path().join("nowhere/stile.db")).is_err());
+        assert!(make(&directory.path().join("nowhere/stile.db")).is_err());
     }
 }

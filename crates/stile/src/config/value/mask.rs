@@ -5,8 +5,8 @@ const MASK: &str = "***";
 /// Shows where a URL leads, and hides the rest.
 ///
 /// Of an endpoint (`http`, `https`, `ws`, `wss`) only scheme, host and port are shown: user, path and
-/// query carry access keys as they please. Of a store the password and the parameters that sound
-/// secret are hidden. Where a URL can be read in two ways, more is hidden rather than less. A text
+/// query carry access keys as they please. Of a store the password and all parameters but those that
+/// are known to be harmless are hidden. Where a URL can be read in two ways, more is hidden rather than less. A text
 /// without `://` is hidden whole.
 pub(super) fn mask(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -60,17 +60,27 @@ fn mask_query(query: &str) -> String {
     let parameters: Vec<String> = query
         .split('&')
         .map(|parameter| match parameter.split_once('=') {
-            Some((name, _)) if sounds_secret(name) => format!("{name}={MASK}"),
-            _ => parameter.to_owned(),
+            Some((name, _)) if HARMLESS.contains(&name) => parameter.to_owned(),
+            Some((name, _)) => format!("{name}={MASK}"),
+            None => MASK.to_owned(),
         })
         .collect();
     format!("?{}", parameters.join("&"))
 }
 
-fn sounds_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["pass", "pwd", "token", "secret", "key", "auth"].iter().any(|word| name.contains(word))
-}
+/// Parameters of a connection that are no secrets, and that people look for.
+const HARMLESS: [&str; 10] = [
+    "application_name",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "keepalives",
+    "port",
+    "protocol",
+    "sslmode",
+    "target_session_attrs",
+    "user",
+];
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,88 @@
+//! What endpoints have of an account in their pools, and what proves it.
+//!
+//! Many endpoints do not show their pool: to them what is pending is what is mined. So one that claims
+//! to have more is not outvoted by those that do not. It may be mistaken, or lie; but a transaction that
+//! the account has signed for this chain cannot be made up.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use alloy::primitives::Address;
+use futures::future::join_all;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use stile_domain::{Nonce, first_cursor};
+
+use crate::accounts::{At, count_call, read_count};
+use crate::blocks::quantity;
+use crate::calls::Method;
+use crate::endpoint::Endpoint;
+use crate::mined::read_signed;
+use crate::rpc::{Answer, Call, read};
+use crate::{ChainError, ChainPool};
+
+/// What an endpoint has of an account, with what is in its pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// Host and port.
+    pub endpoint: String,
+    /// The first nonce above what it says it has.
+    pub below: Nonce,
+    /// The highest nonce from the asked one on of which it has shown a transaction that the account has
+    /// signed for this chain.
+    pub shown: Option<Nonce>,
+}
+
+impl ChainPool {
+    /// What the endpoints in use have of an account with their pools. Those that say they have this nonce
+    /// or more are asked to show it.
+    pub async fn pools(&self, account: Address, from: Nonce) -> Result<Vec<Pool>, ChainError> {
+        let endpoints = self.usable().await?;
+        let asked = endpoints.iter().map(|endpoint| self.pool_of(endpoint, account, from));
+        Ok(join_all(asked).await.into_iter().flatten().collect())
+    }
+
+    /// `None` if it does not say.
+    async fn pool_of(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        account: Address,
+        from: Nonce,
+    ) -> Option<Pool> {
+        let calls = [count_call(account, At::Latest), count_call(account, At::Pending)];
+        let mut counts = endpoint.rpc.batch(&calls).await.into_iter().map(read_count);
+        let latest = counts.next()?.inspect_err(|error| endpoint.note(error)).ok()?;
+        let below = first_cursor(latest, counts.next()?.ok());
+        let endpoint_name = endpoint.shown().to_owned();
+        let mut pool = Pool { endpoint: endpoint_name, below, shown: None };
+        if below > from {
+            let calls = [
+                Call::new(Method::PoolContentFrom, json!([account])),
+                Call::new(Method::TransactionBySenderAndNonce, json!([account, quantity(from)])),
+            ];
+            let mut answers = endpoint.rpc.batch(&calls).await.into_iter();
+            let mut shown = content(answers.next()?);
+            shown.extend(answers.next().and_then(|answer| read::<Box<RawValue>>(answer).ok()?));
+            let signed = shown.iter().filter_map(|told| read_signed(told, account, self.chain()));
+            pool.shown = signed.filter(|nonce| *nonce >= from).max();
+        }
+        Some(pool)
+    }
+}
+
+/// What a pool has of one account, by nonce: what can be mined next, and what waits for others.
+#[derive(Deserialize)]
+struct Content {
+    #[serde(default)]
+    pending: BTreeMap<String, Box<RawValue>>,
+    #[serde(default)]
+    queued: BTreeMap<String, Box<RawValue>>,
+}
+
+/// Nothing, if it cannot be read: most endpoints do not offer it.
+fn content(answer: Answer) -> Vec<Box<RawValue>> {
+    let content = read::<Content>(answer).ok().flatten();
+    let all = content.map(|it| it.pending.into_values().chain(it.queued.into_values()));
+    all.map(Iterator::collect).unwrap_or_default()
+}
