@@ -7,6 +7,8 @@
 //! | `rates` | calls by key and by address, and wrong keys |
 //! | `streams` | many listeners, one reader: none misses an event, none gets one twice |
 //! | `tls` | TLS in the process: HTTP/2, new certificates, certificates of callers |
+//! | `untaken` | answers over HTTP/2 that nobody takes |
+//! | `stopping` | who is waited for when a server stops |
 //! | `health` | what is told to those who have no key |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -26,10 +28,14 @@ mod connections;
 mod health;
 #[path = "door/rates.rs"]
 mod rates;
+#[path = "door/stopping.rs"]
+mod stopping;
 #[path = "door/streams.rs"]
 mod streams;
 #[path = "door/tls.rs"]
 mod tls;
+#[path = "door/untaken.rs"]
+mod untaken;
 
 use common::{NodeOptions, SIGNER, StileProcess};
 use tempfile::TempDir;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::Connection;
+use super::farewell::Farewell;
 use super::options::Limits;
-use super::slots::{Full, Slots};
+use super::slots::Slots;
 use super::tls::Tls;
 use crate::measure;
 
@@ -29,15 +30,11 @@ pub(super) struct Door {
 /// How long to leave a system alone that has no more files.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Somebody there is no room for is told so where that costs nothing.
-const NO_ROOM: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-
 impl Door {
     /// Takes connections until it is to stop, and then waits for those that it has.
     pub(super) async fn serve(self, listener: TcpListener) {
         let slots = Slots::new(self.limits.connections, self.limits.connections_per_address);
-        let tasks = TaskTracker::new();
+        let (tasks, farewell) = (TaskTracker::new(), Farewell::new());
         let mut is_failing = false;
         loop {
             let taken = tokio::select! {
@@ -53,7 +50,13 @@ impl Door {
                             let _ = stream.set_nodelay(true);
                             tasks.spawn(Connection::new(&self, slot, peer).run(stream));
                         }
-                        Err(full) => self.refuse(&stream, full),
+                        Err(full) => {
+                            measure::connection_refused(full.name());
+                            // Inside TLS it could be told only after a handshake, which is dear.
+                            if self.tls.is_none() {
+                                farewell.say(stream, &tasks, &self.stop);
+                            }
+                        }
                     }
                 }
                 Err(error) if is_the_callers(&error) => {}
@@ -70,13 +73,6 @@ impl Door {
         tokio::select! {
             () = tasks.wait() => {}
             () = self.cut.cancelled() => {}
-        }
-    }
-
-    fn refuse(&self, stream: &TcpStream, full: Full) {
-        measure::connection_refused(full.name());
-        if self.tls.is_none() {
-            let _ = stream.try_write(NO_ROOM);
         }
     }
 }

@@ -19,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
 use super::accept::Door;
-use super::activity::{Activity, Overdue};
+use super::activity::Activity;
 use super::body::{Answer, InTime};
+use super::doing::{LEAVE, Overdue, Patience, SOON};
 use super::options::Limits;
 use super::slots::Slot;
 use super::socket::Socket;
@@ -34,8 +35,9 @@ const MOST_STREAMS: u32 = 200;
 /// How often a connection of HTTP/2 with calls on it is asked whether it lives, and how long it may take
 /// to say so.
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// How long a connection that is ended may take to take leave.
-const LEAVE: Duration = Duration::from_secs(5);
+/// How long a connection of HTTP/2 may take to take leave when the server stops: something of a call
+/// that is over may still have to be sent, and what that is it keeps to itself.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A connection that was taken.
 pub(super) struct Connection {
@@ -88,7 +90,8 @@ impl Connection {
             .max_buf_size(LONGEST_HEAD)
             .serve_connection(socket, service)
             .with_upgrades();
-        watch(connection, &activity, &self.limits, &self.stop, &self.cut).await;
+        let ends = Ends { stop: self.stop, cut: self.cut, farewell: Duration::ZERO };
+        watch(connection, &activity, &self.limits, &ends).await;
     }
 
     async fn http2<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(self, stream: S) {
@@ -102,7 +105,8 @@ impl Connection {
             .max_concurrent_streams(MOST_STREAMS)
             .max_header_list_size(LONGEST_HEAD as u32)
             .serve_connection(socket, service);
-        watch(connection, &activity, &self.limits, &self.stop, &self.cut).await;
+        let ends = Ends { stop: self.stop, cut: self.cut, farewell: FAREWELL };
+        watch(connection, &activity, &self.limits, &ends).await;
     }
 }
 
@@ -163,16 +167,21 @@ where
     }
 }
 
+/// How a connection ends with its server.
+struct Ends {
+    stop: CancellationToken,
+    cut: CancellationToken,
+    /// How long it may take for that without a call.
+    farewell: Duration,
+}
+
 /// Runs a connection to its end, and ends it when its time is over.
-async fn watch(
-    connection: impl Ending,
-    activity: &Activity,
-    limits: &Limits,
-    stop: &CancellationToken,
-    cut: &CancellationToken,
-) {
+async fn watch(connection: impl Ending, activity: &Activity, limits: &Limits, ends: &Ends) {
+    let Ends { stop, cut, farewell } = ends;
+    let mut patience = Patience::new(limits);
     let mut connection = pin!(connection);
-    let mut timer = pin!(tokio::time::sleep(limits.headers));
+    let first_look = activity.judge(&patience).unwrap_or_default();
+    let mut timer = pin!(tokio::time::sleep(first_look));
     let (mut stopping, mut leaving) = (false, false);
     loop {
         tokio::select! {
@@ -182,10 +191,14 @@ async fn watch(
             () = stop.cancelled(), if !stopping => {
                 stopping = true;
                 connection.as_mut().end();
+                patience = patience.at_the_end(*farewell);
+                timer.as_mut().reset(tokio::time::Instant::now() + SOON);
             }
             () = timer.as_mut() => {
-                let wait = match activity.judge(limits) {
+                let wait = match activity.judge(&patience) {
                     Ok(wait) => wait,
+                    // Nothing is under way, and the server stops.
+                    Err(Overdue::Idle | Overdue::Head) if stopping => return,
                     Err(overdue) if leaving || overdue != Overdue::Idle => {
                         return measure::timed_out(overdue.name());
                     }

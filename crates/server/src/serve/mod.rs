@@ -6,7 +6,9 @@
 //! | `accept` | connections: taking them, and ending all of them |
 //! | `slots` | how many there are, in all and from each address |
 //! | `connection` | one connection, from its first byte to its last |
-//! | `activity` | what it is doing, and the rule for when it is ended |
+//! | `doing` | what it is doing, and the rule for when it is ended |
+//! | `activity` | how its socket, its calls and its timer tell each other |
+//! | `farewell` | what those are told that there is no room for |
 //! | `socket` | notes what is read and written |
 //! | `body` | bodies come in time, and last as long as they are read |
 //! | `tls` | certificate and key, read anew when they change |
@@ -18,6 +20,8 @@ mod accept;
 mod activity;
 mod body;
 mod connection;
+mod doing;
+mod farewell;
 mod options;
 mod slots;
 mod socket;

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::activity::Activity;
+use super::doing::Wrote;
 use super::slots::Slot;
 
 /// The place is given back with the socket, which may outlive HTTP on it: a WebSocket is a connection,
@@ -25,7 +26,7 @@ impl<S> Socket<S> {
     }
 
     fn note(&self, written: &Poll<io::Result<usize>>) {
-        self.activity.written(written.is_ready());
+        self.activity.wrote(if written.is_ready() { Wrote::Some } else { Wrote::Nothing });
     }
 }
 
@@ -70,7 +71,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        // TLS keeps some of what was written to itself until now.
+        self.activity.wrote(if flushed.is_ready() { Wrote::All } else { Wrote::Nothing });
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -17,7 +17,7 @@ use crate::Solo;
 use crate::common::{SIGNER, StileProcess, run};
 
 /// Connects as somebody who trusts only this authority, and has this certificate.
-async fn connect(
+pub(crate) async fn connect(
     node: &StileProcess,
     authority: &Authority,
     me: Option<&Certified>,
