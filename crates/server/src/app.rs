@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use axum::extract::DefaultBodyLimit;
 use axum::response::IntoResponse;
-use axum::{Json, Router, middleware};
+use axum::{Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use stile_engine::Node;
 use stile_registry::Registry;
@@ -24,6 +24,7 @@ use crate::guard::Guard;
 use crate::peers::{ClusterOptions, Forwarder};
 use crate::problem::Problem;
 use crate::rates::Rates;
+use crate::readiness::Readiness;
 use crate::serve::ServeOptions;
 use crate::streams::Streams;
 use crate::{
@@ -71,6 +72,8 @@ pub(crate) struct Served {
     pub(crate) streams: Arc<Streams>,
     /// Reads the stream of events for all its listeners.
     pub(crate) hub: Hub,
+    /// Whether its database answers.
+    pub(crate) readiness: Readiness,
     /// Whether it was told not to be ready when it was last asked.
     pub(crate) unready: AtomicBool,
     /// The server stops: answers that have no end must end now.
@@ -190,12 +193,13 @@ pub(crate) fn routes(
         rates: Rates::new(&options.limits),
         streams: Streams::new(options.limits.streams_per_key),
         hub: Hub::default(),
+        readiness: Readiness::default(),
         unready: AtomicBool::new(false),
         stopping,
     });
     let (routes, document) = parts();
     let routes = routes
-        .route("/openapi.json", axum::routing::get(|| async move { Json(document) }))
+        .merge(docs::document(&document))
         .merge(docs::routes())
         .merge(page::routes())
         .fallback(|| async { Problem::new(Code::NotFound, "there is nothing at this path") })

@@ -17,7 +17,7 @@ use crate::guard::Refused;
 use crate::measure::WrongKey;
 use crate::peers::{Came, Hop, unknown_neighbour};
 use crate::problem::{self, Problem};
-use crate::rates::Rates;
+use crate::rates::{Budget, Payer, Rates};
 
 /// The name of the security scheme in the OpenAPI document.
 const SCHEME: &str = "bearer";
@@ -31,9 +31,15 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
     if let Err(problem) = browsers::check(&app.hosts, &request, need.as_ref()) {
         return problem.into_response();
     }
-    let Some(need) = need else { return next.run(request).await };
-    let known = route.is_some();
     let from = peer(request.extensions());
+    let Some(need) = need else {
+        let budget = app.rates.take_open(from);
+        return match budget.and_then(Budget::refusal) {
+            Some(refusal) => refusal,
+            None => told(next.run(request).await, budget),
+        };
+    };
+    let known = route.is_some();
     let now = app.node.router().time();
     let (came, mut request) = match app.forwarder.door().check(request, now).await {
         Ok(checked) => checked,
@@ -65,16 +71,13 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
         return refuse(&app.rates, Refused::Wrong, from).into_response();
     }
     // What a node passes on was counted there. Whoever only says that it does is not believed.
-    let budget = match came {
-        Came::ByNode(_) => None,
-        Came::Directly | Came::ByNeighbour => app.rates.take(&access, from),
+    let payer = match came {
+        Came::ByNode(_) => Payer::paid(),
+        Came::Directly | Came::ByNeighbour => Payer::new(&access, from),
     };
-    if let Some(budget) = budget
-        && let Some(problem) = budget.refusal()
-    {
-        let mut response = problem.into_response();
-        budget.write(response.headers_mut());
-        return response;
+    let budget = app.rates.take(payer);
+    if let Some(refusal) = budget.and_then(Budget::refusal) {
+        return refusal;
     }
     access.note_use();
     request.extensions_mut().insert(Hop(!directly));
@@ -87,8 +90,13 @@ pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Nex
         value.set_sensitive(true);
     }
     request.extensions_mut().insert(access);
-    let mut response = next.run(request).await;
-    if let Some(budget) = budget {
+    request.extensions_mut().insert(payer);
+    told(next.run(request).await, budget)
+}
+
+/// An answer that tells the caller what is left of the budget, or of what it came to on the way.
+fn told(mut response: Response, budget: Option<Budget>) -> Response {
+    if let Some(budget) = response.extensions().get().copied().or(budget) {
         budget.write(response.headers_mut());
     }
     response

@@ -67,7 +67,7 @@ codes! {
     TooManyWrongKeys "too-many-wrong-keys" TOO_MANY_REQUESTS "Too many wrong API keys came from this address"
         "Check the key. A good one is let in at any time; one that was made this very second is after Retry-After.";
     RateLimited "rate-limited" TOO_MANY_REQUESTS "Too many calls by this API key, or from this address"
-        "Come back after Retry-After. RateLimit-Limit and RateLimit-Remaining come with every answer. Whoever runs the server sets them: server.limits.";
+        "Come back after Retry-After. RateLimit-Limit and RateLimit-Remaining come with every answer; a batch costs as many calls as it has transactions. Whoever runs the server sets them: server.limits.";
     TooManyStreams "too-many-streams" TOO_MANY_REQUESTS "This API key has too many streams and WebSockets open"
         "Close some, or come back after Retry-After. Whoever runs the server sets how many: server.limits.streams_per_key.";
     NotFound "not-found" NOT_FOUND "There is nothing at this path"

@@ -1,6 +1,7 @@
 //! The API, to browse. Everything it needs is in the binary, so it works without the internet.
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::header;
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
@@ -25,6 +26,17 @@ pub(crate) fn routes() -> Router<Shared> {
             get(|| async { asset("text/javascript; charset=utf-8", SCRIPT) }),
         )
         .route("/docs/swagger-ui.css", get(|| async { asset("text/css; charset=utf-8", STYLE) }))
+}
+
+/// The document, written once: whoever reads it slowly, or not at all, holds no copy of it.
+pub(crate) fn document(document: &utoipa::openapi::OpenApi) -> Router<Shared> {
+    // Its parts are texts and numbers, and there is no other way to fail.
+    let text = Bytes::from(serde_json::to_vec(document).unwrap_or_default());
+    let answer = move || {
+        let text = text.clone();
+        async move { ([(header::CONTENT_TYPE, "application/json")], text) }
+    };
+    Router::new().route("/openapi.json", get(answer))
 }
 
 fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {

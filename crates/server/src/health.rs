@@ -60,13 +60,15 @@ pub(crate) async fn live() -> Json<Health> {
     )
 )]
 pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Ready>, Problem> {
-    let why = match tokio::time::timeout(PATIENCE, app.node.ready()).await {
-        Ok(Ok(())) => {
-            app.unready.store(false, Ordering::Relaxed);
-            return Ok(Json(Ready { status: OK, registry: app.registry.mode() }));
+    let look = || async {
+        match tokio::time::timeout(PATIENCE, app.node.ready()).await {
+            Ok(ready) => ready.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("no answer within {PATIENCE:?}")),
         }
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("no answer within {PATIENCE:?}"),
+    };
+    let Err(why) = app.readiness.ask(look).await else {
+        app.unready.store(false, Ordering::Relaxed);
+        return Ok(Json(Ready { status: OK, registry: app.registry.mode() }));
     };
     // It is asked every few seconds, and logged once.
     if !app.unready.swap(true, Ordering::Relaxed) {

@@ -19,6 +19,7 @@
 //! | `registry` | the node registry: nodes, pools, jobs, configurations |
 //! | `signers` | lanes for people: list, show, pause, and what to do when one does not move |
 //! | `health` | liveness, readiness, metrics |
+//! | `readiness` | whether the database answers, asked once for all |
 //! | `docs` | the API, to browse |
 //! | `page` | the page at `/` |
 //! | `extract` | bodies, path parts and queries, with errors that name the field |
@@ -52,6 +53,7 @@ mod page;
 pub mod peers;
 pub mod problem;
 mod rates;
+mod readiness;
 mod registry;
 mod route;
 mod schema;

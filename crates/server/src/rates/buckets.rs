@@ -53,21 +53,30 @@ impl<K: Hash + Eq> Buckets<K> {
     /// Takes one, if there is one.
     pub(super) fn take(&mut self, source: K, now: Instant) -> Take {
         let rate = self.rate;
-        if let Some(bucket) = self.kept.get_mut(&source) {
-            return bucket.take(rate, now);
-        }
+        self.of(source, now).take(rate, now)
+    }
+
+    /// Takes as many more, also if there are not so many: they are owed, and whoever owes gets nothing
+    /// before it is paid. So what costs more than a bucket holds can be had, and has its price.
+    pub(super) fn take_more(&mut self, source: K, more: u32, now: Instant) -> Take {
+        let rate = self.rate;
+        self.of(source, now).take_more(rate, more, now)
+    }
+
+    /// The bucket of a source, or the one of all for whom there is no room.
+    fn of(&mut self, source: K, now: Instant) -> &mut Bucket {
+        let rate = self.rate;
+        let is_kept = self.kept.contains_key(&source);
         let swept_lately = |at: Instant| now.saturating_duration_since(at) < SWEEP_EVERY;
-        if self.kept.len() >= self.most && !self.swept.is_some_and(swept_lately) {
+        let is_full = !is_kept && self.kept.len() >= self.most;
+        if is_full && !self.swept.is_some_and(swept_lately) {
             self.swept = Some(now);
             self.kept.retain(|_, bucket| bucket.level_at(rate, now) < rate.burst);
         }
-        if self.kept.len() >= self.most {
-            return self.others.take(rate, now);
+        if !is_kept && self.kept.len() >= self.most {
+            return &mut self.others;
         }
-        let mut bucket = Bucket { level: rate.burst, at: now };
-        let take = bucket.take(rate, now);
-        self.kept.insert(source, bucket);
-        take
+        self.kept.entry(source).or_insert(Bucket { level: rate.burst, at: now })
     }
 }
 
@@ -78,12 +87,22 @@ impl Bucket {
     }
 
     fn take(&mut self, rate: Rate, now: Instant) -> Take {
+        self.take_above(1.0, 1.0, rate, now)
+    }
+
+    fn take_more(&mut self, rate: Rate, more: u32, now: Instant) -> Take {
+        self.take_above(0.0, f64::from(more), rate, now)
+    }
+
+    /// Takes so many, if there are at least so many.
+    fn take_above(&mut self, least: f64, count: f64, rate: Rate, now: Instant) -> Take {
         (self.level, self.at) = (self.level_at(rate, now), now.max(self.at));
-        if self.level < 1.0 {
+        if self.level < least {
             let wait = Duration::from_secs_f64((1.0 - self.level) / rate.per_second);
             return Take::Refused { wait };
         }
-        self.level -= 1.0;
+        self.level -= count;
+        // Below nothing is nothing.
         Take::Taken { left: self.level as u64 }
     }
 }
@@ -118,6 +137,25 @@ mod tests {
             let now = begin + Duration::from_millis(at_ms);
             assert_eq!(buckets.take(source, now), expected, "{source} at {at_ms} ms");
         }
+    }
+
+    #[test]
+    fn hole_45_what_costs_more_than_there_is_is_owed() {
+        let begin = Instant::now();
+        let mut buckets = Buckets::new(RATE, 10, begin);
+        let at = |ms| begin + Duration::from_millis(ms);
+        let (taken, refused) =
+            (|left| Take::Taken { left }, |ms| Take::Refused { wait: Duration::from_millis(ms) });
+        assert_eq!(buckets.take("a", at(0)), taken(2));
+        assert_eq!(buckets.take_more("a", 1, at(0)), taken(1));
+        assert_eq!(buckets.take("a", at(0)), taken(0));
+        assert_eq!(buckets.take_more("a", 9, at(0)), taken(0));
+        // Nine are owed. Whoever owes gets neither one nor more, and owes nothing more for having asked.
+        assert_eq!(buckets.take("a", at(0)), refused(5_000));
+        assert_eq!(buckets.take_more("a", 9, at(0)), refused(5_000));
+        assert_eq!(buckets.take("a", at(4_500)), refused(500));
+        assert_eq!(buckets.take("a", at(5_000)), taken(0));
+        assert_eq!(buckets.take("b", at(0)), taken(2), "another one owes nothing");
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! | `buckets` | token buckets, in bounded memory |
 //! | `wrong_keys` | wrong keys: counted, told, and not looked for without end |
 //!
-//! Every call that needs a key costs one. Rates for keys and addresses are off unless they are set: a
-//! good key is somebody's who was trusted with it, and how much one caller needs nobody can know
-//! beforehand. Wrong keys always have one.
+//! Every call that needs a key costs one, a batch as many as it has transactions, and so does every
+//! message over a WebSocket. What needs no key costs its address one of its own: probes of a balancer
+//! and calls that come through it take nothing from each other. Rates for keys and addresses are off
+//! unless they are set: a good key is somebody's who was trusted with it, and how much one caller needs
+//! nobody can know beforehand. Wrong keys always have one.
 
 mod buckets;
 mod wrong_keys;
@@ -16,7 +18,9 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::extract::FromRequestParts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, request};
+use axum::response::{IntoResponse, Response};
 use stile_domain::KeyId;
 
 use self::buckets::{Buckets, Rate, Take};
@@ -35,6 +39,8 @@ const MOST: usize = 65_536;
 pub(crate) struct Rates {
     by_key: Option<Limited<KeyId>>,
     by_address: Option<Limited<IpAddr>>,
+    /// For what needs no key.
+    open_by_address: Option<Limited<IpAddr>>,
     wrong: Mutex<WrongKeys>,
 }
 
@@ -52,9 +58,50 @@ impl<K: std::hash::Hash + Eq> Limited<K> {
         (per_second > 0).then_some(Self { per_second, buckets })
     }
 
-    fn take(&self, source: K) -> Budget {
+    fn take(&self, source: K, cost: Cost) -> Budget {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        Budget { limit: self.per_second, take: buckets.take(source, Instant::now()) }
+        let take = match cost {
+            Cost::One => buckets.take(source, Instant::now()),
+            Cost::More(more) => buckets.take_more(source, more, Instant::now()),
+        };
+        Budget { limit: self.per_second, take }
+    }
+}
+
+/// What something costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cost {
+    One,
+    /// So many beside the one that the call has cost, owed if need be.
+    More(u32),
+}
+
+/// Who pays for a call: the key and the address that it comes from. Marked on every request that is let
+/// in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Payer {
+    key: Option<KeyId>,
+    from: Option<IpAddr>,
+}
+
+impl Payer {
+    pub(crate) fn new(access: &Access, from: Option<IpAddr>) -> Self {
+        Self { key: access.key(), from: from.map(source) }
+    }
+
+    /// It was paid for already, at another node.
+    pub(crate) fn paid() -> Self {
+        Self { key: None, from: None }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Payer {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &S) -> Result<Self, Problem> {
+        // Absent only if a handler of an open path asks for it, which is a mistake in this crate.
+        let absent = || Problem::new(Code::Internal, "nobody checked who is asking");
+        parts.extensions.get::<Self>().copied().ok_or_else(absent)
     }
 }
 
@@ -94,10 +141,17 @@ impl Budget {
     }
 
     /// Why the call is refused, if it is.
-    pub(crate) fn refusal(self) -> Option<Problem> {
+    pub(crate) fn problem(self) -> Option<Problem> {
         let Take::Refused { wait } = self.take else { return None };
         let detail = format!("{} calls a second are allowed", self.limit);
         Some(Problem::new(Code::RateLimited, detail).retry_after(Some(wait.max(SECOND))))
+    }
+
+    /// The same as an answer.
+    pub(crate) fn refusal(self) -> Option<Response> {
+        let mut response = self.problem()?.into_response();
+        self.write(response.headers_mut());
+        Some(response)
     }
 }
 
@@ -112,15 +166,31 @@ impl Rates {
         Self {
             by_key: Limited::new(limits.calls_per_key),
             by_address: Limited::new(limits.calls_per_address),
+            open_by_address: Limited::new(limits.calls_per_address),
             wrong: Mutex::new(WrongKeys::new(limits.wrong_keys_per_address, Instant::now())),
         }
     }
 
     /// Takes a call of somebody who was let in. `None` where no rate is set; else the tighter one.
-    pub(crate) fn take(&self, access: &Access, from: Option<IpAddr>) -> Option<Budget> {
-        let by_key = self.by_key.as_ref().zip(access.key()).map(|(it, key)| it.take(key));
-        let by_address = self.by_address.as_ref().zip(from);
-        let by_address = by_address.map(|(it, from)| it.take(source(from)));
+    pub(crate) fn take(&self, payer: Payer) -> Option<Budget> {
+        self.take_at(payer, Cost::One)
+    }
+
+    /// Takes what a call costs beside the one that was taken for it.
+    pub(crate) fn take_more(&self, payer: Payer, more: u32) -> Option<Budget> {
+        self.take_at(payer, Cost::More(more))
+    }
+
+    /// Takes a call that needs no key.
+    pub(crate) fn take_open(&self, from: Option<IpAddr>) -> Option<Budget> {
+        let (limited, from) = self.open_by_address.as_ref().zip(from)?;
+        Some(limited.take(source(from), Cost::One))
+    }
+
+    fn take_at(&self, payer: Payer, cost: Cost) -> Option<Budget> {
+        let by_key = self.by_key.as_ref().zip(payer.key).map(|(it, key)| it.take(key, cost));
+        let by_address = self.by_address.as_ref().zip(payer.from);
+        let by_address = by_address.map(|(it, from)| it.take(from, cost));
         by_key.into_iter().chain(by_address).min_by_key(|budget| match budget.take {
             Take::Taken { left } => (1, left),
             Take::Refused { .. } => (0, 0),

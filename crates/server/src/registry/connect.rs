@@ -20,6 +20,7 @@ use crate::access::Access;
 use crate::app::Shared;
 use crate::code::Code;
 use crate::problem::{Problem, Problems};
+use crate::rates::{Budget, Payer};
 use crate::streams::Stream;
 
 /// The longest message: as long as the body of a call.
@@ -52,6 +53,7 @@ const CONNECT: &str = "connect";
 pub(crate) async fn connect(
     State(app): State<Shared>,
     access: Access,
+    payer: Payer,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let upgrade = match upgrade {
@@ -65,7 +67,7 @@ pub(crate) async fn connect(
     };
     let upgrade = upgrade.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE);
     let stream = app.streams.open(&access)?;
-    let connection = Connection { app, access, node: None, _stream: stream };
+    let connection = Connection { app, access, payer, node: None, _stream: stream };
     Ok(upgrade.on_upgrade(move |socket| connection.run(socket)))
 }
 
@@ -73,6 +75,8 @@ pub(crate) async fn connect(
 struct Connection {
     app: Shared,
     access: Access,
+    /// Every message costs what a call does.
+    payer: Payer,
     /// Who speaks, and which start of it, once it has said so.
     node: Option<(NodeId, u64)>,
     /// It counts while it lasts.
@@ -136,7 +140,8 @@ impl Connection {
         let answer = match message {
             Message::Text(text) => self.answer(text.as_str()).await,
             Message::Binary(_) => {
-                let problem = Problem::new(Code::MalformedJson, "messages are JSON texts");
+                let json = || Problem::new(Code::MalformedJson, "messages are JSON texts");
+                let problem = self.too_often().unwrap_or_else(json);
                 Answer { r#ref: None, what: What::Problem { problem: problem.into_body() } }
             }
             // Pings are answered further down.
@@ -153,12 +158,17 @@ impl Connection {
     }
 
     async fn answer(&mut self, text: &str) -> Answer {
-        let what = match Said::read(text) {
+        let what = match self.too_often().map_or_else(|| Said::read(text), Err) {
             Ok(said) => self.done(said).await,
             Err(problem) => Err(problem),
         };
         let problem = |problem: Problem| What::Problem { problem: problem.into_body() };
         Answer { r#ref: name_in(text), what: what.unwrap_or_else(problem) }
+    }
+
+    /// Takes a message from the rates of the key and the address. Why it is not done, if it is not.
+    fn too_often(&self) -> Option<Problem> {
+        self.app.rates.take(self.payer).and_then(Budget::problem)
     }
 
     async fn done(&mut self, said: Said) -> Result<What, Problem> {

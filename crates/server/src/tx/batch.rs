@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use stile_domain::Lane;
@@ -15,6 +16,7 @@ use crate::app::Shared;
 use crate::extract;
 use crate::peers::{NotHolder, Original, Peer, Whole};
 use crate::problem::{Problem, ProblemBody, Problems};
+use crate::rates::{Budget, Payer};
 use crate::tx::body::SendBody;
 use crate::tx::send::status;
 use crate::tx::view::TxView;
@@ -82,7 +84,8 @@ impl ItemView {
 
 /// Hand over many transactions at once.
 ///
-/// Each item is taken or refused by itself. Those of one signer keep their order.
+/// Each item is taken or refused by itself. Those of one signer keep their order. Where calls have a
+/// rate, each item costs one.
 #[utoipa::path(
     post, path = "/api/v1/tx/batch", tag = "transactions", operation_id = "send_tx_batch",
     request_body = BatchBody,
@@ -94,14 +97,20 @@ impl ItemView {
 pub(crate) async fn batch(
     State(app): State<Shared>,
     access: Access,
+    payer: Payer,
     Whole { body, original }: Whole<BatchBody>,
-) -> Result<Json<BatchView>, Problem> {
+) -> Result<Response, Problem> {
     if original.key()?.is_some() {
         let detail = "does not name many transactions at once: give each item a requestId";
         return Err(Problem::field("Idempotency-Key", detail));
     }
     if !(1..=MOST_ITEMS).contains(&body.items.len()) {
         return Err(Problem::field("items", format!("must be 1 to {MOST_ITEMS} transactions")));
+    }
+    // The call has cost one. How many are in it nobody knew before it was read.
+    let budget = app.rates.take_more(payer, body.items.len() as u32 - 1);
+    if let Some(refusal) = budget.and_then(Budget::refusal) {
+        return Ok((budget.map(Extension), refusal).into_response());
     }
     let read = |(place, item): (usize, &RawValue)| {
         let body: Result<SendBody, Problem> = extract::parse(item.get().as_bytes());
@@ -135,7 +144,8 @@ pub(crate) async fn batch(
         });
         Item::Here(Box::new(ItemView::new(transactions, outcome)))
     });
-    Ok(Json(BatchView { items: items.collect() }))
+    let answer = Json(BatchView { items: items.collect() });
+    Ok((budget.map(Extension), answer).into_response())
 }
 
 /// Refuses what only another node takes.

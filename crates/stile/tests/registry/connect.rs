@@ -81,6 +81,31 @@ fn register(max_concurrency: u32) -> Value {
     json!({ "type": "register", "ref": "r-1", "node": node })
 }
 
+/// A connection costs one call, and what is said over it is as much as calls would be.
+#[tokio::test]
+async fn hole_45_messages_take_from_the_rate_of_their_key() {
+    let backend = crate::key_support::Backend::sqlite();
+    let key = backend.key("fleet", "read,operate", "all").await;
+    let node = backend.node().set_literal("server.limits.calls_per_key", "5").start().await;
+    let mut wire = Wire::open(&node, Some(&key)).await.unwrap();
+    let mut refused = 0;
+    for number in 0..200 {
+        let name = number.to_string();
+        let answer = wire.ask(json!({ "type": "heartbeat", "ref": name })).await;
+        assert_eq!((&answer["type"], &answer["ref"]), (&json!("problem"), &json!(name)));
+        if answer["problem"]["code"] == "rate-limited" {
+            assert_eq!(answer["problem"]["retryAfter"], 1, "{answer}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0, "200 messages were let through");
+    eventually("it to be heard again", async || {
+        let answer = wire.ask(register(1)).await;
+        (answer["type"] == "registered").then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_node_does_all_over_its_connection() {
     let solo = Solo::start().await;
