@@ -32,7 +32,26 @@ pub(super) struct Page {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) event: StreamEvent,
-    pub(super) text: OnceLock<Option<String>>,
+    text: OnceLock<Option<String>>,
+}
+
+impl Entry {
+    /// Whether a listener that has read up to here has not had it. A change of history leads back, and
+    /// always comes alone.
+    pub(super) fn comes_after(&self, position: StreamPosition) -> bool {
+        let leads_back = matches!(self.event, StreamEvent::HistoryChanged(_));
+        leads_back || self.event.position() > position
+    }
+
+    /// Its text, made once for all.
+    pub(super) fn text(&self, make: impl FnOnce(&StreamEvent) -> Option<String>) -> Option<&str> {
+        self.text.get_or_init(|| make(&self.event)).as_deref()
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_text(&self) -> bool {
+        self.text.get().is_some()
+    }
 }
 
 impl Page {
@@ -55,17 +74,6 @@ impl Page {
             && position.history() == self.to.history()
             && position >= self.from
             && self.events.iter().all(leads_on)
-    }
-}
-
-impl Page {
-    /// What a listener that has read up to here has not had. A change of history leads back, and always
-    /// comes alone.
-    pub(super) fn after(&self, position: StreamPosition) -> impl Iterator<Item = &Entry> {
-        self.events.iter().filter(move |entry| {
-            let leads_back = matches!(entry.event, StreamEvent::HistoryChanged(_));
-            leads_back || entry.event.position() > position
-        })
     }
 }
 
@@ -141,7 +149,8 @@ impl Hub {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::rest::Rest;
     use super::*;
 
     fn at(text: &str) -> StreamPosition {
@@ -178,7 +187,7 @@ mod tests {
         }
     }
 
-    fn event(number: u64) -> StreamEvent {
+    pub(crate) fn event(number: u64) -> StreamEvent {
         StreamEvent::Lane(stile_store::LaneEvent {
             position: at(&format!("{number}-1-00000000000000aa")),
             lane: stile_domain::Lane::new(
@@ -232,7 +241,8 @@ mod tests {
                     is_behind = true;
                     continue;
                 }
-                for entry in page.after(place(seen)) {
+                let mut rest = Rest::new(Arc::new(page), place(seen));
+                while let Some(entry) = rest.next() {
                     got.push(entry.event.position());
                 }
                 seen = got.last().map_or(seen, |last| {
@@ -240,10 +250,12 @@ mod tests {
                 });
             }
             // What was lost last is found with the next page, and one more event brings one.
-            let rest = read(seen, u64::MAX - seen, written);
-            got.extend(
-                rest.iter().flat_map(|page| page.after(place(seen))).map(|it| it.event.position()),
-            );
+            if let Some(page) = read(seen, u64::MAX - seen, written) {
+                let mut rest = Rest::new(Arc::new(page), place(seen));
+                while let Some(entry) = rest.next() {
+                    got.push(entry.event.position());
+                }
+            }
             assert_eq!(got, (begin + 1..=written).map(place).collect::<Vec<_>>());
         }
     }

@@ -8,10 +8,11 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `hub` | one reader for all who listen |
+//! | `rest` | what a listener has still to take of a page |
 
 mod hub;
+mod rest;
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use uuid::Uuid;
 
 pub(crate) use self::hub::Hub;
 use self::hub::{Entry, Page};
+use self::rest::Rest;
 use crate::access::Access;
 use crate::app::Shared;
 use crate::extract;
@@ -247,8 +249,15 @@ pub(crate) async fn events(
     };
     let begin =
         Event::default().id(position.to_string()).retry(PATIENCE).comment("the stream begins");
-    let ready = VecDeque::from([begin]);
-    let feed = Feed { app, access, wanted, stream, pages, is_behind: true, position, ready };
+    let feed = Feed {
+        view: View { app, access, wanted },
+        stream,
+        pages,
+        is_behind: true,
+        position,
+        begin: Some(begin),
+        rest: None,
+    };
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     Ok(Sse::new(futures::stream::unfold(feed, Feed::next)).keep_alive(keep_alive))
 }
@@ -257,11 +266,16 @@ fn position(field: &str, text: &str) -> Result<StreamPosition, Problem> {
     text.parse().map_err(|_| Problem::field(field, "is not the id of an event of this server"))
 }
 
-/// One client's way through the stream.
-struct Feed {
+/// What one client gets to see.
+struct View {
     app: Shared,
     access: Access,
     wanted: Wanted,
+}
+
+/// One client's way through the stream.
+struct Feed {
+    view: View,
     /// It counts while it lasts.
     stream: streams::Stream,
     /// What is read for all.
@@ -270,19 +284,21 @@ struct Feed {
     is_behind: bool,
     /// How far the stream has been read.
     position: StreamPosition,
+    /// What comes first of all.
+    begin: Option<Event>,
     /// What has been read and not been taken.
-    ready: VecDeque<Event>,
+    rest: Option<Rest>,
 }
 
 impl Feed {
     /// The next event; `None` when the server stops, or the caller's key is no longer good.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
-        let (stopping, over) = (self.app.stopping.clone(), self.stream.over.clone());
+        let (stopping, over) = (self.view.app.stopping.clone(), self.stream.over.clone());
         loop {
             if stopping.is_cancelled() || over.is_cancelled() {
                 return None;
             }
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.begin.take().or_else(|| self.ready()) {
                 return Some((Ok(event), self));
             }
             tokio::select! {
@@ -299,18 +315,19 @@ impl Feed {
             return self.catch_up().await;
         }
         match self.pages.recv().await {
-            Ok(page) if page.is_good_for(self.position) => self.take(&page),
+            Ok(page) if page.is_good_for(self.position) => self.take(page),
             // It was too slow, or comes from elsewhere.
             Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.is_behind = true,
             // The reader for all is part of the server, so the server has ended.
-            Err(broadcast::error::RecvError::Closed) => self.app.stopping.cancelled().await,
+            Err(broadcast::error::RecvError::Closed) => self.view.app.stopping.cancelled().await,
         }
     }
 
     /// Reads a page by itself. One that is not full has brought it to the end.
     async fn catch_up(&mut self) {
         measure::stream_read("one");
-        let events = match self.app.node.transactions().events_after(self.position, PAGE).await {
+        let transactions = self.view.app.node.transactions();
+        let events = match transactions.events_after(self.position, PAGE).await {
             Ok(events) => events,
             Err(error) => {
                 tracing::debug!(%error, "a stream of events waits for the database");
@@ -320,31 +337,43 @@ impl Feed {
         let changed = matches!(events.first(), Some(StreamEvent::HistoryChanged(_)));
         self.is_behind = changed || events.len() >= PAGE as usize;
         if let Some(page) = Page::new(self.position, events) {
-            self.take(&page);
+            self.take(Arc::new(page));
         }
     }
 
-    /// What it has not had of a page.
-    fn take(&mut self, page: &Page) {
-        let begin = self.position;
-        for entry in page.after(begin) {
-            self.show(entry);
+    /// A page of which it has not had everything.
+    fn take(&mut self, page: Arc<Page>) {
+        self.rest = Some(Rest::new(page, self.position));
+    }
+
+    /// The next event of what has been read.
+    fn ready(&mut self) -> Option<Event> {
+        let rest = self.rest.as_mut()?;
+        while let Some(entry) = rest.next() {
             self.position = entry.event.position();
+            if let Some(event) = self.view.event(entry) {
+                rest.shown = true;
+                return Some(event);
+            }
         }
+        let says_nothing = !rest.shown && self.position != rest.begin;
+        self.rest = None;
         // How far the stream has been read tells how busy others are, so it is not for those who may
         // not see the others. They read a little more when they come back, and miss nothing.
-        if self.position != begin && self.ready.is_empty() && self.access.sees_all() {
-            self.ready.push_back(Event::default().id(self.position.to_string()));
-        }
+        let tells = says_nothing && self.view.access.sees_all();
+        tells.then(|| Event::default().id(self.position.to_string()))
     }
+}
 
-    fn show(&mut self, entry: &Entry) {
+impl View {
+    /// An entry as it is sent, if the client gets to see it.
+    fn event(&self, entry: &Entry) -> Option<Event> {
         let event = &entry.event;
         let ours = !matches!(event, StreamEvent::Tx(event) if event.tenant != TENANT);
         let shows = |lane| self.app.directory.shows(&self.access, lane);
         let visible = ours && event.lane().is_none_or(shows);
         if !visible || !self.wanted.includes(event) {
-            return;
+            return None;
         }
         let name = match event {
             StreamEvent::Tx(_) => "tx",
@@ -354,10 +383,8 @@ impl Feed {
                 "history"
             }
         };
-        if let Some(text) = entry.text.get_or_init(|| text(event)) {
-            let id = event.position().to_string();
-            self.ready.push_back(Event::default().id(id).event(name).data(text));
-        }
+        let id = event.position().to_string();
+        Some(Event::default().id(id).event(name).data(entry.text(text)?))
     }
 }
 
