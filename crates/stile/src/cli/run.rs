@@ -9,7 +9,7 @@ use stile_registry::Registry;
 use stile_server::{App, Guard, Listening, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::Failure;
+use super::{Failure, open_files};
 use crate::wiring::Parts;
 
 /// A node and its server.
@@ -25,10 +25,12 @@ pub(crate) struct Running {
 /// Takes the address, opens the store, brings the schema up to date if asked to, starts node and
 /// server.
 pub(crate) async fn start(
-    parts: Parts,
+    mut parts: Parts,
     listen: SocketAddr,
     migrate: bool,
 ) -> Result<Running, Failure> {
+    // Every server goes through here, inside another program, too.
+    parts.serve.limits = open_files::fit(parts.serve.limits);
     // First of all: a process that cannot listen must not touch the lanes of one that does.
     let listening = Listening::bind(listen, parts.serve).await?;
     let prometheus = recorder()?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{ConfigFile, Failure, logging, naming_the_store, open_files, run};
+use super::{ConfigFile, Failure, logging, naming_the_store, run};
 use crate::{host, wiring};
 
 pub(super) async fn serve(
@@ -18,9 +18,7 @@ pub(super) async fn serve(
     {
         tracing::warn!("{why}, or give the secrets by reference");
     }
-    let mut parts = wiring::parts(&config, environment)?;
-    let limits = &mut parts.serve.limits;
-    limits.connections = open_files::room_for(limits.connections);
+    let parts = wiring::parts(&config, environment)?;
     let running = run::start(parts, config.server.listen, config.store.migrate)
         .await
         .map_err(naming_the_store(&config.store.url))?;

@@ -143,7 +143,8 @@ impl StileBuilder {
     }
 
     /// Serves the HTTP API here as well, with its live page: the same as `stile serve`. Port 0 takes
-    /// any free one; see [`Stile::address`].
+    /// any free one; see [`Stile::address`]. The number of files that the process may have open is
+    /// raised as far as it may be, since every connection is one.
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.listen = Some(address);
         self

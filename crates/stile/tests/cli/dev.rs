@@ -311,3 +311,15 @@ async fn it_says_who_can_reach_it() {
     let finished = run_in(directory.path(), &everywhere).await;
     assert_eq!(remark(finished.ok()), "other machines can reach it, with an API key");
 }
+
+/// Every server looks how many files there are for connections, whoever starts it.
+#[tokio::test]
+async fn hole_45_a_server_has_as_many_connections_as_there_are_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let few = "ulimit -n 300; exec \"$@\"";
+    let launch = Launch::new("/bin/sh").args(["-c", few, "sh", env!("CARGO_BIN_EXE_stile")]);
+    let launch = launch.args(DEV).current_directory(directory.path());
+    let finished = Finished::of(&launch.start()).await;
+    all_confirmed(finished.ok());
+    assert!(finished.stderr.contains("connections=150"), "{finished:?}");
+}
