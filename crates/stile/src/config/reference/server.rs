@@ -95,8 +95,8 @@ pub(super) const LIMITS: Section = Section {
             "idle_timeout",
             duration(100, HOUR_MS),
             Value("2m"),
-            "How long a connection may be without a call, or take nothing of what is sent to it. Above \
-             what proxies and clients wait (60 s to 90 s is usual), so that it is they who end connections.",
+            "How long a connection may be without a call, or take nothing of what is sent to it (over \
+             HTTP/2, of any answer). Above what proxies and clients wait (60 s to 90 s is usual), so that it is they who end connections.",
         ),
         Key::new(
             "connections",
@@ -110,7 +110,8 @@ pub(super) const LIMITS: Section = Section {
             Kind::Integer { min: 1, max: 1_000_000 },
             Value("4096"),
             "The most connections from one address, loopback addresses too: no address can take all. A \
-             proxy that needs more gets more here.",
+             proxy that needs more gets more here. Where too few open files make `connections` fewer, \
+             never more than half of them.",
         ),
         Key::new(
             "streams_per_key",
@@ -124,13 +125,15 @@ pub(super) const LIMITS: Section = Section {
             Kind::Integer { min: 0, max: 1_000_000 },
             Value("0"),
             "How many calls a second one API key may make, and as many at once; those that need no key do \
-             not count. One more is 429, with `Retry-After` and `RateLimit-…`. 0 is no limit.",
+             not count. A batch counts as many as it has transactions, and a message over a node's \
+             WebSocket counts as one. One more is 429, with `Retry-After` and `RateLimit-…`. 0 is no limit.",
         ),
         Key::new(
             "calls_per_address",
             Kind::Integer { min: 0, max: 1_000_000 },
             Value("0"),
-            "The same for all calls with a good key, or with none where none is needed, from one address.",
+            "The same for all calls with a good key, or with none where there are no keys yet, from one \
+             address. What never needs a key, such as `/health/ready`, is counted by itself, at the same rate.",
         ),
         Key::new(
             "wrong_keys_per_address",
