@@ -52,3 +52,32 @@ async fn say(mut stream: TcpStream) -> io::Result<()> {
     while stream.read(&mut unread).await? > 0 {}
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// On one thread, where nobody can have seen yet that the socket can be written to; and to somebody
+    /// who has said something that nobody reads.
+    #[tokio::test]
+    async fn hole_45_whoever_there_is_no_room_for_is_told() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        caller.write_all(&[b' '; 4096]).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let (farewell, tasks, stop) =
+            (Farewell::new(), TaskTracker::new(), CancellationToken::new());
+        farewell.say(stream, &tasks, &stop);
+        let mut heard = Vec::new();
+        caller.read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard, NO_ROOM);
+        drop(caller);
+        tasks.close();
+        tasks.wait().await;
+        assert_eq!(farewell.places.available_permits(), MOST);
+    }
+}
