@@ -298,7 +298,7 @@ impl Fenced<'_> {
             kind: LaneEventKind::Realigned,
             node,
             token: Some(realigned.token),
-            data: &realigned_data(data, &realigned, remembered, (None, HERE)),
+            data: &realigned_data(data, &realigned, remembered, (None, HERE), HERE),
             now: self.now(),
         };
         entry.write(connection)?;
