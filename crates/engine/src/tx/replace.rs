@@ -13,7 +13,7 @@ use stile_domain::{
     AttemptKind, Bytes, Ceiling, FeeLimitReached, FeePolicy, FeeQuote, Fees, Lane, Nonce, Obstacle,
     Payload, Step, SubState, TIMES_THE_MARKET, TxId, U256,
 };
-use stile_store::{NewAttempt, OpenAttempt, Set, TxChange, Wish, WishEnd};
+use stile_store::{NewAttempt, OpenAttempt, Set, TxChange, WishEnd};
 use tracing::{info, warn};
 
 use crate::core::Core;
@@ -423,6 +423,7 @@ pub(crate) fn fees_of(attempt: &OpenAttempt) -> Option<Fees> {
 #[cfg(test)]
 mod tests {
     use stile_domain::Market;
+    use stile_store::Wish;
 
     use super::*;
 
