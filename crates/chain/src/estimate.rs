@@ -98,7 +98,7 @@ impl ChainPool {
             return settled;
         }
         for shown in names {
-            if !said.iter().any(|words| words.starts_with(&shown)) {
+            if !said.iter().any(|words| is_of(words, &shown)) {
                 said.push(format!("{shown}: no answer in {limit:?} to eth_estimateGas"));
             }
         }
@@ -111,9 +111,9 @@ impl ChainPool {
         self.view().await.is_ok()
     }
 
-    /// The most gas of a block, by what the endpoints say now: the middle of it, of an even number the
-    /// higher. `None` if fewer than a quorum say so within the time.
-    pub async fn block_gas_limit(&self, within: Duration) -> Option<u64> {
+    /// The most gas of a block, by what the endpoints say now. `None` if fewer than a quorum say so within
+    /// the time.
+    pub async fn block_gas_limit(&self, within: Duration) -> Option<BlockGasLimit> {
         let endpoints = tokio::time::timeout(within, self.usable()).await.ok()?.ok()?;
         let newest = latest_call(With::Hashes);
         let ask = async |endpoint: &Arc<Endpoint>| {
@@ -124,13 +124,41 @@ impl ChainPool {
         let asked = endpoints.iter().map(|it| tokio::time::timeout(within, ask(it)));
         let told = futures::future::join_all(asked).await;
         let told: Vec<u64> = told.into_iter().filter_map(|it| it.ok().flatten()).collect();
-        (told.len() >= self.quorum.required()).then(|| middle(told))?
+        BlockGasLimit::of(told, self.quorum.required(), self.endpoints.len())
     }
 
     /// The most gas of a block, by what the endpoints have said so far.
     fn block_gas(&self) -> Option<u64> {
         middle(self.endpoints.iter().filter_map(|it| it.block_gas()).collect())
     }
+}
+
+/// The most gas of a chain's blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockGasLimit {
+    /// The middle of what the endpoints say, of an even number the higher.
+    pub middle: u64,
+    /// More than half of the configured endpoints say that it is no more than this. `None` if fewer say
+    /// anything.
+    pub agreed: Option<u64>,
+}
+
+impl BlockGasLimit {
+    /// By what was told, where so many have to agree of so many that are configured. No block has no gas
+    /// at all: whoever says so says nothing.
+    fn of(mut told: Vec<u64>, required: usize, configured: usize) -> Option<Self> {
+        told.retain(|limit| *limit > 0);
+        told.sort_unstable();
+        let agreed = told.get(configured / 2).copied();
+        let middle = (told.len() >= required).then(|| middle(told))??;
+        Some(Self { middle, agreed })
+    }
+}
+
+/// Whether these words are an endpoint's, by the name that they begin with. One name may be the beginning
+/// of another.
+fn is_of(words: &str, shown: &str) -> bool {
+    words.strip_prefix(shown).is_some_and(|rest| rest.starts_with(": "))
 }
 
 /// The middle of what several say, of an even number the higher.
@@ -367,6 +395,43 @@ mod tests {
             (u64::MAX, None, false),
         ] {
             assert_eq!(judge(told(gas), most).is_ok(), is_word, "{gas} {most:?}");
+        }
+    }
+
+    #[test]
+    fn hole_42_one_endpoint_of_several_does_not_say_what_a_block_has() {
+        let of = |middle, agreed| Some(BlockGasLimit { middle, agreed });
+        type Case<'a> = (&'a [u64], usize, usize, Option<BlockGasLimit>);
+        let cases: [Case<'_>; 12] = [
+            (&[], 1, 1, None),
+            (&[0], 1, 1, None),
+            (&[30], 1, 1, of(30, Some(30))),
+            (&[30], 1, 2, of(30, None)),
+            (&[0, 30], 1, 2, of(30, None)),
+            (&[21, 30], 1, 2, of(30, Some(30))),
+            (&[30], 2, 3, None),
+            (&[21, 30], 2, 3, of(30, Some(30))),
+            (&[21, 30, 31], 2, 3, of(30, Some(30))),
+            (&[21, 22, 30], 3, 4, of(22, Some(30))),
+            (&[21, 22], 2, 4, of(22, None)),
+            (&[22, 30, 21, 31], 3, 4, of(30, Some(30))),
+        ];
+        for (told, required, configured, expected) in cases {
+            let found = BlockGasLimit::of(told.to_vec(), required, configured);
+            assert_eq!(found, expected, "{told:?} {required} {configured}");
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_the_endpoint_that_they_begin_with() {
+        for (words, shown, is_its) in [
+            ("rpc:443: 5 gas", "rpc:443", true),
+            ("rpc:443#2: 5 gas", "rpc:443", false),
+            ("rpc:443#2: 5 gas", "rpc:443#2", true),
+            ("rpc:4430: 5 gas", "rpc:443", false),
+            ("rpc:443", "rpc:443", false),
+        ] {
+            assert_eq!(is_of(words, shown), is_its, "{words} {shown}");
         }
     }
 

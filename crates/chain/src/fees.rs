@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 use serde::Deserialize;
 use serde_json::json;
 use stile_domain::FeeQuote;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::blocks::{With, latest_call, quantity, read_block};
 use crate::calls::Method;
@@ -18,7 +18,7 @@ use crate::pool::one;
 use crate::rpc::{Call, CallError, read_some};
 use crate::{ChainError, ChainPool, PoolOptions};
 
-/// How long the rest of the endpoints is waited for once a quorum has answered.
+/// How long the rest of the endpoints is waited for once enough have answered.
 const THE_REST: Duration = Duration::from_millis(300);
 
 /// The least that is paid on top of the base fee: nodes do not pass on transactions that offer
@@ -41,6 +41,8 @@ pub struct FeeQuotes {
     /// The middle of it, and of two the higher: what an offer is raised up to that is too low by the
     /// word of somebody.
     pub highest: FeeQuote,
+    /// One endpoint of several says so, and no other one says anything.
+    pub is_alone: bool,
 }
 
 impl ChainPool {
@@ -51,7 +53,8 @@ impl ChainPool {
 
     /// What the chain asks for at the moment: one call to each endpoint, on a chain with a base fee
     /// that is not idle. Money is spent by it, so no endpoint is believed alone where there are
-    /// others: it is the middle of what they say. An error where fewer than a quorum answer.
+    /// others: it is the middle of what they say, and a second one is waited for where there is one.
+    /// An error where fewer than a quorum answer.
     pub async fn fee_quotes(&self) -> Result<FeeQuotes, ChainError> {
         let PoolOptions { fee_blocks, fee_percentile, .. } = self.options();
         let history = json!([quantity(fee_blocks.max(1)), "latest", [fee_percentile]]);
@@ -64,13 +67,14 @@ impl ChainPool {
                 async move { (endpoint, quote(Arc::clone(endpoint), history).await) }
             })
             .collect();
+        let required = self.quorum.required();
+        let deadline = Instant::now() + self.patience();
         let (mut quotes, mut said) = (Vec::new(), Vec::new());
         loop {
-            let is_enough = quotes.len() >= self.quorum.required();
-            let answer = match is_enough {
-                false => asked.next().await,
-                // The rest may say so too, and are not waited for.
-                true => timeout(THE_REST, asked.next()).await.ok().flatten(),
+            let answer = match Wait::after(quotes.len(), required, endpoints.len()) {
+                Wait::ForAll => asked.next().await,
+                Wait::Patiently => timeout_at(deadline, asked.next()).await.ok().flatten(),
+                Wait::Briefly => timeout(THE_REST, asked.next()).await.ok().flatten(),
             };
             match answer {
                 Some((_, Ok(quote))) => quotes.push(quote),
@@ -81,24 +85,45 @@ impl ChainPool {
                 None => break,
             }
         }
-        let required = self.quorum.required();
         if quotes.len() < required {
             said.push(format!("{} endpoints answered, and {required} have to agree", quotes.len()));
             return Err(ChainError::Unreachable { chain: self.chain(), said });
         }
-        middle(quotes).ok_or(ChainError::Unreachable { chain: self.chain(), said })
+        let is_alone = quotes.len() == 1 && self.endpoints.len() > 1;
+        let middle = middle(quotes).map(|quotes| FeeQuotes { is_alone, ..quotes });
+        middle.ok_or(ChainError::Unreachable { chain: self.chain(), said })
+    }
+}
+
+/// How long the next answer is waited for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wait {
+    /// Until everybody has answered or failed: without it nothing is known.
+    ForAll,
+    /// For as long as an endpoint may take: one that answers at once is not believed alone because the
+    /// others are slower.
+    Patiently,
+    /// The rest may say something too.
+    Briefly,
+}
+
+impl Wait {
+    /// After so many quotes, where so many endpoints have to agree and so many were asked.
+    fn after(quotes: usize, required: usize, asked: usize) -> Self {
+        match quotes {
+            few if few < required => Self::ForAll,
+            few if few < asked.min(2) => Self::Patiently,
+            _ => Self::Briefly,
+        }
     }
 }
 
 /// The quotes in the middle, by what a transaction would offer: two of an even number.
 fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuotes> {
-    quotes.sort_by_key(|quote| match quote {
-        FeeQuote::Market { base_fee, priority_fee } => base_fee.saturating_add(*priority_fee),
-        FeeQuote::Legacy { gas_price } => *gas_price,
-    });
+    quotes.sort_by_key(FeeQuote::price);
     let offered = *quotes.get(quotes.len().checked_sub(1)? / 2)?;
     let highest = *quotes.get(quotes.len() / 2)?;
-    Some(FeeQuotes { offered, highest })
+    Some(FeeQuotes { offered, highest, is_alone: false })
 }
 
 async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, CallError> {
@@ -215,6 +240,24 @@ mod tests {
             let quotes = tips.iter().copied().map(market).collect();
             let found = middle(quotes).map(|quotes| (quotes.offered, quotes.highest));
             assert_eq!(found, expected.map(|(low, high)| (market(low), market(high))), "{tips:?}");
+        }
+    }
+
+    #[test]
+    fn hole_42_the_first_to_answer_is_not_believed_alone() {
+        use Wait::{Briefly, ForAll, Patiently};
+        for (quotes, required, asked, wait) in [
+            (0, 1, 1, ForAll),
+            (1, 1, 1, Briefly),
+            (0, 1, 2, ForAll),
+            (1, 1, 2, Patiently),
+            (2, 1, 2, Briefly),
+            (1, 1, 3, Patiently),
+            (1, 2, 3, ForAll),
+            (2, 2, 3, Briefly),
+            (1, 2, 2, ForAll),
+        ] {
+            assert_eq!(Wait::after(quotes, required, asked), wait, "{quotes} {required} {asked}");
         }
     }
 

@@ -84,7 +84,7 @@ pub use calls::CALL_METHODS;
 pub use chains::{Chains, PoolOptions};
 pub use classify::SendClass;
 pub use endpoint::{EndpointPlaces, EndpointStatus};
-pub use estimate::EstimateError;
+pub use estimate::{BlockGasLimit, EstimateError};
 pub use fees::FeeQuotes;
 pub use mined::MinedTx;
 pub use nonces::{BlockTag, ChainError, NonceSource};

@@ -46,6 +46,25 @@ impl HistoryChange {
 /// Why nonces are on record that only a node remembers.
 pub const REMEMBERED: &str = "given out before the database lost its last commits";
 
+/// The chain's count alone has a lane realigned: nothing else says that commits are missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ahead {
+    /// Why.
+    pub reason: String,
+    /// Once what the chain has is read, the lane goes on without a person's word.
+    pub settles_itself: bool,
+    /// The history of the database in which that was found, as a store names it. In another one commits may
+    /// be missing by now, and it says nothing.
+    pub history: String,
+}
+
+impl Ahead {
+    /// The same, if the database is in that history still.
+    pub fn still_in(&self, history: &str) -> Option<&Self> {
+        (self.history == history).then_some(self)
+    }
+}
+
 /// What is known of a lane besides what the database says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remembered {
@@ -59,6 +78,8 @@ pub struct Remembered {
     pub failover: Failover,
     /// What this node wrote for the lane, if it has held it all the time; see [`Self::lost_bindings`].
     pub memory: Option<Arc<LaneMemory>>,
+    /// Why the lane is realigned, if the chain's count alone says so.
+    pub ahead: Option<Ahead>,
 }
 
 impl Remembered {
@@ -86,8 +107,14 @@ impl Remembered {
 mod tests {
     use super::*;
 
-    const NOTHING: Remembered =
-        Remembered { used: None, given_out: 0, token: 0, failover: Failover::Ask, memory: None };
+    const NOTHING: Remembered = Remembered {
+        used: None,
+        given_out: 0,
+        token: 0,
+        failover: Failover::Ask,
+        memory: None,
+        ahead: None,
+    };
 
     #[test]
     fn the_cursor_goes_past_everything_that_is_known_and_never_back() {

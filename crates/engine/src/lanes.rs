@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use stile_domain::{Lane, LaneMemory, Nonce, Planner, Released};
+use stile_domain::{Ahead, Lane, LaneMemory, Nonce, Planner, Released};
 use stile_store::{Claim, FencingToken, Owner};
 use tokio::sync::watch;
 
 use crate::allocate::Allocate;
+use crate::behind::Behind;
 
 /// For how long callers who repeat themselves are expected to do it again.
 const REPEATS_REMEMBERED: Duration = Duration::from_secs(10);
@@ -88,15 +89,6 @@ struct Uncompared {
     asked: Instant,
     why: String,
     goes_on: bool,
-}
-
-/// A cursor that the chain is ahead of.
-#[derive(Debug, Clone)]
-pub(crate) struct Behind {
-    /// Why the lane is to be realigned.
-    pub(crate) reason: String,
-    /// Once what the chain has is read, the lane goes on without a person's word.
-    pub(crate) settles_itself: bool,
 }
 
 /// A lease as far as this node knows.
@@ -325,9 +317,9 @@ impl Slot {
         *locked(&self.behind) = behind;
     }
 
-    /// Why the lane is to be realigned, if the chain's count alone says so.
-    pub(crate) fn behind(&self) -> Option<Behind> {
-        locked(&self.behind).clone()
+    /// Why the lane is to be realigned, if the chain's count alone says so, and was seen to under this claim.
+    pub(crate) fn ahead(&self, claim: &Claim) -> Option<Ahead> {
+        locked(&self.behind).as_ref()?.under(claim.token().get()).cloned()
     }
 
     /// Whether the cursor has been held against the chain before anything was planned from it.
@@ -393,6 +385,8 @@ impl Slot {
                 let new = claim.token().get() > before;
                 let memory = if new { Memory::NotBegun } else { Memory::Incomplete };
                 *lease = Some(Lease { claim, trusted_until: until, lapsed: false, memory });
+                // Somebody else may have had the lane, and what it is behind by may be a loss.
+                locked(&self.behind).take_if(|behind| behind.under(claim.token().get()).is_none());
             }
         }
         if let (Some(lease), Some(_)) = (lease.as_mut(), cursor)

@@ -58,6 +58,7 @@
 #![warn(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 mod allocate;
+mod behind;
 pub mod care;
 pub mod cluster;
 pub mod component;

@@ -137,7 +137,7 @@ async fn sign_empty(core: &Core, track: &Track, open: &OpenTx) -> Option<NewAtte
     let before = UnsignedTx::of(&open.attempts.last()?.raw)?;
     let quote = match track.quote(bind::fresh_quote()) {
         Some(quote) => Some(quote),
-        None => track.pool.fee_quote().await.ok(),
+        None => track.ask_quotes().await.ok().map(|quotes| quotes.offered),
     };
     let ceiling = core.ceiling(lane.chain, quote.as_ref());
     let fees = core.settings.tx.fees.next(&before.fees, quote.as_ref(), ceiling.limit());

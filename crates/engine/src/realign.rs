@@ -10,39 +10,41 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use stile_domain::{Lane, LaneMemory, Remembered, TxId};
+use stile_domain::{Ahead, Lane, LaneMemory, Remembered, TxId};
 use stile_store::{Claim, LaneView, Refusal, StoreError};
 use tracing::{error, warn};
 
+use crate::behind::Behind;
 use crate::core::Core;
 use crate::error::NonceError;
-use crate::lanes::{Behind, Slot};
+use crate::lanes::Slot;
 use crate::metrics;
 use crate::start;
 use crate::tx;
-
-/// In an entry of a lane's history: nothing but the chain's count says that commits may be missing, and
-/// others use the key by declaration, or a person has ended a pause while nothing waited.
-pub(crate) const SETTLES_ITSELF: &str = "settlesItself";
 
 /// Lost transactions that an entry in a lane's history names.
 const LOST_NAMED: usize = 100;
 
 /// The chain is ahead of a lane's cursor: the store gives out nothing of it before it is realigned. The
-/// reason is kept for that, in this process alone.
+/// reason is kept for that, in this process alone, and for this claim in this history of the database:
+/// whatever happens to either may be a loss.
 pub(crate) async fn fall_behind(
     core: &Core,
     slot: &Slot,
     claim: &Claim,
-    behind: Behind,
-) -> Result<Result<(), Refusal>, StoreError> {
+    reason: String,
+    settles_itself: bool,
+) -> Result<Result<Behind, Refusal>, StoreError> {
+    let history = core.store.history_name().await?;
+    let ahead = Ahead { reason, settles_itself, history };
+    let behind = Behind { ahead, token: claim.token().get() };
     // First: as soon as it is written, a call beside this one may realign the lane.
-    slot.set_behind(Some(behind));
+    slot.set_behind(Some(behind.clone()));
     let written = core.store.set_unaligned(claim, core.lease()).await;
     if !matches!(written, Ok(Ok(()))) {
         slot.set_behind(None);
     }
-    written
+    written.map(|written| written.map(|()| behind))
 }
 
 pub(crate) async fn realign(
@@ -66,13 +68,10 @@ pub(crate) async fn realign(
         token: slot.seen_token(),
         failover: core.settings.failover,
         memory: memory(core, slot, claim),
+        ahead: slot.ahead(&claim),
     };
     let named: Vec<String> = lost.iter().take(LOST_NAMED).map(TxId::to_string).collect();
-    let mut more = json!({ "lostTransactions": lost.len(), "lost": named });
-    if let Some(behind) = slot.behind() {
-        more["reason"] = behind.reason.into();
-        more[SETTLES_ITSELF] = behind.settles_itself.into();
-    }
+    let more = json!({ "lostTransactions": lost.len(), "lost": named });
     let answer =
         core.store.realign(&core.holder.node, &claim, &remembered, &more, core.lease()).await;
     match answer.inspect_err(|_| metrics::store_failed("realign")) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use stile_chain::{ChainError, MinedTx, UnsignedTx, View};
 use stile_domain::{
     AttemptKind, B256, Found, Lane, LaneEventKind, Nonce, Payload, Step, SubState, Waiting,
@@ -23,7 +23,7 @@ use stile_domain::{
 };
 use stile_store::{
     Claim, LaneChanges, LostTx, NewAttempt, NewEvent, NewLaneEvent, Realign, Recovery, Refusal,
-    RestoreMark, StoreError, Tx, TxChange,
+    RestoreMark, SETTLES_ITSELF, StoreError, Tx, TxChange,
 };
 use tracing::{debug, info, warn};
 
@@ -31,7 +31,7 @@ use crate::care;
 use crate::core::Core;
 use crate::lanes::Slot;
 use crate::metrics;
-use crate::realign;
+use crate::tx::settings::OutsideUse;
 use crate::tx::track::Track;
 use crate::tx::{self, outside};
 
@@ -227,8 +227,9 @@ async fn settles_itself(core: &Arc<Core>, slot: &Slot) -> Result<Option<RestoreM
         return Ok(None);
     }
     let known = care::restored::restoration(core, lane).await?;
-    // An endpoint that does not say what is in its pool is no proof that nothing is.
-    if !known.unread.is_empty() || known.silent.is_some() || !known.pools_answer {
+    // An endpoint that does not say what is in its pool is no proof that nothing is: it may have what the
+    // lost history sent, whatever the others have.
+    if !known.unread.is_empty() || known.silent.is_some() || !known.all_pools_answer {
         return Ok(None);
     }
     // Others may send all the time: what came later is not waited for.
@@ -243,13 +244,20 @@ async fn is_by_count(core: &Core, lane: Lane) -> Result<bool, StoreError> {
     loop {
         let entries = core.store.lane_history(lane, before, ENTRIES).await?;
         if let Some(entry) = entries.iter().find(|it| it.kind == LaneEventKind::Realigned) {
-            return Ok(entry.data[realign::SETTLES_ITSELF] == true);
+            return Ok(may_settle(&entry.data, core.settings.tx.outside_use));
         }
         match entries.last() {
             Some(last) if entries.len() == ENTRIES as usize => before = Some(last.position),
             _ => return Ok(false),
         }
     }
+}
+
+/// Whether an entry of a lane's history says that the chain may settle the mark. Older ones have another
+/// word for it, and said so only where others use the key by declaration.
+fn may_settle(entry: &Value, outside_use: OutsideUse) -> bool {
+    let followed = entry["follows"] == true && outside_use == OutsideUse::Follow;
+    entry[SETTLES_ITSELF] == true || followed
 }
 
 /// What still waits is not on chain: it goes on.
@@ -719,6 +727,22 @@ mod tests {
         let pace = Pace::next(None, true, first);
         assert_eq!((pace.in_vain, Pace::next(Some(pace), true, first).in_vain), (1, 2));
         assert_eq!(Pace::next(Some(pace), false, first).in_vain, 0);
+    }
+
+    #[test]
+    fn hole_20_what_may_settle_itself_is_told_by_entries_of_earlier_versions_too() {
+        use OutsideUse::{Follow, Pause};
+        for (entry, outside_use, settles) in [
+            (json!({ "settlesItself": true }), Pause, true),
+            (json!({ "settlesItself": true }), Follow, true),
+            (json!({ "settlesItself": false }), Follow, false),
+            (json!({ "follows": true }), Follow, true),
+            (json!({ "follows": true }), Pause, false),
+            (json!({ "follows": false }), Follow, false),
+            (json!({}), Follow, false),
+        ] {
+            assert_eq!(may_settle(&entry, outside_use), settles, "{entry} {outside_use:?}");
+        }
     }
 
     #[test]

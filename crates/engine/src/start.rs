@@ -19,7 +19,7 @@ use tracing::{info, warn};
 
 use crate::core::Core;
 use crate::error::NonceError;
-use crate::lanes::{Behind, Slot};
+use crate::lanes::Slot;
 use crate::metrics;
 use crate::pools::{self, Pools};
 use crate::realign;
@@ -156,9 +156,8 @@ async fn compare(
          somebody else signs with this key"
     );
     let settles_itself = core.settings.tx.outside_use == OutsideUse::Follow;
-    let behind = Behind { reason: reason.clone(), settles_itself };
-    match realign::fall_behind(core, slot, &claim, behind).await {
-        Ok(Ok(())) => {}
+    match realign::fall_behind(core, slot, &claim, reason.clone(), settles_itself).await {
+        Ok(Ok(_)) => {}
         Ok(Err(Refusal::Fenced(owner))) if core.is_ours(&owner) => {
             let why = "the lane was paused or resumed meanwhile".to_owned();
             return Err(NonceError::Unaligned { lane, why });

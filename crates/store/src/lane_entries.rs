@@ -17,13 +17,18 @@ pub(crate) fn started_data(cursor: Nonce) -> Value {
     json!({ "cursor": cursor })
 }
 
-/// What the history says of a lane that was brought into another history of the database: what is
-/// given, and how far it went.
+/// In an entry of a lane's history: nothing but the chain's count says that commits may be missing, and
+/// others use the key by declaration, or a person has ended a pause while nothing waited.
+pub const SETTLES_ITSELF: &str = "settlesItself";
+
+/// What the history says of a lane that was brought into another history of the database, which is in
+/// `place` now: what is given, why, and how far it went.
 pub(crate) fn realigned_data(
     data: &Value,
     realigned: &Realigned,
     remembered: &Remembered,
     history: (Option<&str>, &str),
+    place: &str,
 ) -> Value {
     let (before, now) = history;
     let mut said = if data.is_object() { data.clone() } else { json!({}) };
@@ -35,6 +40,10 @@ pub(crate) fn realigned_data(
     said["givenOut"] = json!(remembered.given_out);
     said["timelineBefore"] = json!(before);
     said["timeline"] = json!(now);
+    if let Some(ahead) = remembered.ahead.as_ref().and_then(|ahead| ahead.still_in(place)) {
+        said["reason"] = json!(ahead.reason);
+        said[SETTLES_ITSELF] = json!(ahead.settles_itself);
+    }
     said
 }
 

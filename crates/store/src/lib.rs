@@ -87,6 +87,7 @@ pub mod v1;
 pub use error::StoreError;
 pub use in_flight::{InFlightFrom, InFlightPage, PageLimit, SIZE_PER_RAW_BYTE};
 pub use key_store::{ActiveKey, Key, KeyRef, KeyStore, NewKey, Rotated, Rotation};
+pub use lane_entries::SETTLES_ITSELF;
 pub use node_store::{Heard, LaneNews, LiveNode, NodeRecord, NodeStore};
 pub use open::{OpenOptions, open, patience};
 pub use restore_store::{LostTx, Recovery, RestoreMark, RestoreStore};

@@ -82,6 +82,10 @@ pub trait RestoreStore: Send + Sync + std::fmt::Debug {
     /// Whether the primary waits for no standby when it commits: then a failover may lose commits.
     async fn lacks_synchronous_standby(&self) -> Result<bool, StoreError>;
 
+    /// The history that the database is in, by a name that changes whenever commits may be missing that
+    /// were there before: see [`stile_domain::Ahead`].
+    async fn history_name(&self) -> Result<String, StoreError>;
+
     /// Nonces of a marked lane below the chain's count that the lost history may have used, and of
     /// which it is not known yet by which transaction; lowest first, at most `limit`.
     async fn unread_nonces(

@@ -1,7 +1,11 @@
 //! What endpoints say that the chain asks for.
 
+use std::time::Duration;
+
 use serde_json::json;
+use stile_chain::PoolOptions;
 use stile_domain::FeeQuote;
+use testkit::RpcProxy;
 
 use crate::support::*;
 
@@ -37,4 +41,29 @@ async fn hole_23_fewer_than_a_quorum_quote_nothing() {
         let expected = quoted.map(|(low, high)| (legacy(low), legacy(high)));
         assert_eq!(found.as_ref().ok(), expected.as_ref(), "{told:?} {found:?}");
     }
+}
+
+/// Of two endpoints the one that lies answers at once.
+#[tokio::test]
+async fn hole_42_the_slower_of_two_endpoints_is_heard_before_money_is_spent() {
+    let (liar, honest) = (asks_for(Some(1_000_000)).await, asks_for(Some(7)).await);
+    let slow = RpcProxy::start(honest.url()).await;
+    slow.delay("eth_gasPrice", Duration::from_secs(1));
+    let pool = pool([liar.url().to_owned(), slow.url()]);
+    let quotes = pool.fee_quotes().await.unwrap();
+    assert_eq!(quotes.offered, FeeQuote::Legacy { gas_price: 7 });
+    assert!(!quotes.is_alone, "{quotes:?}");
+}
+
+#[tokio::test]
+async fn hole_42_a_word_that_nobody_else_has_is_known_for_one() {
+    let (first, second) = (asks_for(Some(9)).await, asks_for(Some(7)).await);
+    let silent = RpcProxy::start(second.url()).await;
+    silent.hold("eth_gasPrice");
+    let options = PoolOptions { answer_timeout: Duration::from_secs(2), ..Default::default() };
+    let two = pool_with([first.url().to_owned(), silent.url()], options);
+    let quotes = two.fee_quotes().await.unwrap();
+    assert_eq!((quotes.offered, quotes.is_alone), (FeeQuote::Legacy { gas_price: 9 }, true));
+    let only = pool([first.url()]).fee_quotes().await.unwrap();
+    assert!(!only.is_alone, "there is nobody else");
 }

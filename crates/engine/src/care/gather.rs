@@ -47,7 +47,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         balance = balances.and_then(|balances| balances.first().map(ToString::to_string));
         market = match track.quote(bind::fresh_quote()) {
             Some(quote) => Some(quote),
-            None => track.pool.fee_quote().await.ok(),
+            None => track.ask_quotes().await.ok().map(|quotes| quotes.offered),
         };
     }
     let unestimated = core.store.unestimated(&[lane], MOST_UNESTIMATED).await?;

@@ -45,8 +45,8 @@ pub struct Restoration {
     pub count: Option<Nonce>,
     /// What an endpoint has in its pool and the database does not know.
     pub pooled: Option<Pooled>,
-    /// Whether any endpoint says what is in its pool.
-    pub pools_answer: bool,
+    /// Whether every configured endpoint says what is in its pool.
+    pub all_pools_answer: bool,
     /// What was found on chain.
     pub found: Vec<LostTx>,
     /// What waits.
@@ -144,11 +144,17 @@ pub(crate) async fn restoration(core: &Arc<Core>, lane: Lane) -> Result<Restorat
             Some(track) => track.pool.report(lane.signer, None).await,
             None => Vec::new(),
         };
-        known.pools_answer = reports.iter().any(|said| said.pending.is_some());
+        known.all_pools_answer = all_pools_answer(&reports);
         known.pooled = pooled(core, &view, reports).await;
     }
     known.waiting = core.store.awaiting_word(lane, MOST).await?;
     Ok(known)
+}
+
+/// Whether nothing can be in a pool that nobody has told of. What an endpoint has that is away comes back
+/// with it.
+fn all_pools_answer(reports: &[EndpointReport]) -> bool {
+    !reports.is_empty() && reports.iter().all(|said| said.pending.is_some())
 }
 
 /// What is in a pool beyond the cursor, by the word of the endpoint that has most. A count that cannot be
@@ -420,6 +426,33 @@ mod tests {
             assert_eq!(unseen(count, cursor, bound, &seen), expected, "{what}");
         }
         assert_eq!(unseen(u64::MAX, Some(0), &[], &[]).len(), NAMED as usize, "no more are named");
+    }
+
+    /// What the lost history sent to one endpoint is in the pool of no other, maybe.
+    #[test]
+    fn hole_20_one_pool_does_not_answer_for_another() {
+        let says = |pending| EndpointReport {
+            endpoint: "rpc:1".to_owned(),
+            usable: true,
+            head: Some(5),
+            why: None,
+            latest: Some(3),
+            pending,
+            knows: None,
+            read_only: None,
+            contradiction: None,
+        };
+        for (pools, all) in [
+            (&[][..], false),
+            (&[Some(3)], true),
+            (&[None], false),
+            (&[Some(3), None], false),
+            (&[None, Some(3)], false),
+            (&[Some(3), Some(4)], true),
+        ] {
+            let reports: Vec<EndpointReport> = pools.iter().copied().map(says).collect();
+            assert_eq!(all_pools_answer(&reports), all, "{pools:?}");
+        }
     }
 
     #[test]

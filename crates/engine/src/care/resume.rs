@@ -11,9 +11,9 @@ use stile_store::{
 use tracing::{info, warn};
 
 use super::CareError;
+use crate::behind::Behind;
 use crate::core::Core;
 use crate::fill::FILLER_TENANT;
-use crate::lanes::Behind;
 use crate::made_anew::{self, Fate};
 use crate::realign;
 use crate::reconcile::{self, Comparison};
@@ -93,46 +93,46 @@ pub(super) async fn resume(
         plan.push(format!("not done: only the signer's holder can do that; ask {owner}"));
         return Ok(Resumption { plan, resumed: false });
     }
-    let behind = match &way {
-        Way::Restored(realign, settles) => Some(Behind {
-            reason: format!(
-                "while the signer was paused, nonces from {} to {} were used by somebody else",
-                realign.from,
-                realign.to - 1
-            ),
-            settles_itself: *settles == Settles::Itself,
-        }),
-        _ => None,
-    };
-    if let Some(behind) = &behind
-        && !set_unaligned(core, lane, behind.clone()).await?
-    {
-        let owner = view.owner.url.unwrap_or_else(|| view.owner.node.0.clone());
-        plan.push(format!("not done: only the signer's holder can do that; ask {owner}"));
-        return Ok(Resumption { plan, resumed: false });
+    let mut behind = None;
+    if let Way::Restored(realign, settles) = &way {
+        behind = set_unaligned(core, lane, *realign, *settles).await?;
+        if behind.is_none() {
+            let owner = view.owner.url.unwrap_or_else(|| view.owner.node.0.clone());
+            plan.push(format!("not done: only the signer's holder can do that; ask {owner}"));
+            return Ok(Resumption { plan, resumed: false });
+        }
     }
     let realign = match way {
         Way::Jump(realign) => Some(realign),
         _ => None,
     };
     let data = json!({ "plan": plan });
-    let resumed = match core.store.resume(&core.holder.node, lane, realign, &data).await? {
-        Resumed::Done => true,
-        Resumed::Moved => {
+    let slot = core.lanes.slot(lane);
+    let resumed = match core.store.resume(&core.holder.node, lane, realign, &data).await {
+        Ok(Resumed::Done) => true,
+        Ok(Resumed::Moved) => {
+            // Whatever has moved it may have lost something.
+            slot.set_behind(None);
             plan.push("not done: the signer has moved meanwhile; look again".to_owned());
             false
         }
-        Resumed::NotFound => return Err(CareError::NotStarted),
+        Ok(Resumed::NotFound) => {
+            slot.set_behind(None);
+            return Err(CareError::NotStarted);
+        }
+        Err(error) => {
+            slot.set_behind(None);
+            return Err(error.into());
+        }
     };
     if resumed {
         info!(signer = %lane.signer, chain = %lane.chain, ?plan, "lane resumed");
-        let slot = core.lanes.slot(lane);
         slot.work.lock().await.forget();
         // The chain may have gone on, or may not have answered.
         slot.set_compared(false);
-        if behind.is_some() {
+        if let Some(behind) = behind {
             // The claim under which it was noted is gone with the pause.
-            slot.set_behind(behind);
+            slot.set_behind(Some(behind.resumed()));
             // A call beside this one may have realigned the lane meanwhile.
             let view = core.store.lanes(&[lane]).await?.pop().flatten();
             if view.is_none_or(|view| view.aligned) {
@@ -209,16 +209,27 @@ async fn waiting(core: &Core, view: &LaneView) -> Result<u64, StoreError> {
     Ok(view.queued.saturating_sub(fillers as u64))
 }
 
-/// Has a lane realigned before it gives out anything. `false` if another node holds it.
-async fn set_unaligned(core: &Arc<Core>, lane: Lane, behind: Behind) -> Result<bool, StoreError> {
+/// Has a lane realigned before it gives out anything. `None` if another node holds it.
+async fn set_unaligned(
+    core: &Arc<Core>,
+    lane: Lane,
+    realign: Realign,
+    settles: Settles,
+) -> Result<Option<Behind>, StoreError> {
     core.acquire(&[lane]).await?;
     let slot = core.lanes.slot(lane);
-    let Some(claim) = slot.claim() else { return Ok(false) };
-    match realign::fall_behind(core, &slot, &claim, behind).await? {
-        Ok(()) => Ok(true),
+    let Some(claim) = slot.claim() else { return Ok(None) };
+    let reason = format!(
+        "while the signer was paused, nonces from {} to {} were used by somebody else",
+        realign.from,
+        realign.to - 1
+    );
+    let settles_itself = settles == Settles::Itself;
+    match realign::fall_behind(core, &slot, &claim, reason, settles_itself).await? {
+        Ok(behind) => Ok(Some(behind)),
         Err(Refusal::Fenced(owner)) => {
             core.lost(&slot, claim, &owner, "resume");
-            Ok(false)
+            Ok(None)
         }
         Err(refusal) => Err(StoreError::Internal(refusal.to_string())),
     }

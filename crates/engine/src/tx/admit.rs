@@ -288,12 +288,12 @@ async fn ready(core: &Arc<Core>, slot: &Arc<Slot>, work: &mut MutexGuard<'_, Wor
 
 /// What is to be signed for each call; `None` if something is not known yet.
 fn signable(core: &Core, track: &Track, calls: &[SendCall]) -> Option<Vec<ToSign>> {
-    let quote = track.quote(bind::fresh_quote());
+    let quotes = track.quotes(bind::fresh_quote());
     calls
         .iter()
         .map(|call| {
             let payload = &call.new.payload;
-            let fees = core.first_fees(call.new.lane.chain, payload, quote.as_ref())?;
+            let fees = core.first_fees(call.new.lane.chain, payload, quotes.as_ref())?;
             Some(ToSign { payload: payload.clone(), gas_limit: call.new.gas_limit?, fees })
         })
         .collect()

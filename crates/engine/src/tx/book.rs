@@ -57,8 +57,10 @@ pub(crate) struct Open {
     pub(crate) taken_told: bool,
     /// Why no endpoint took it when that was last written down.
     pub(crate) not_taken: Option<SendClass>,
-    /// It was told that the next attempt would cost more than is allowed.
-    pub(crate) limit_told: bool,
+    /// The cause for which it was last told that the next attempt would cost more than is allowed.
+    pub(crate) limit_told: Option<&'static str>,
+    /// What it was last lowered to because its account cannot pay more.
+    pub(crate) lowered: Option<u128>,
     /// When this process accepted it; `None` if it took it over.
     pub(crate) accepted: Option<Instant>,
     /// When it is to be sent again, to all endpoints.
@@ -114,7 +116,8 @@ impl Open {
             answer_lost: false,
             taken_told: false,
             not_taken: None,
-            limit_told: false,
+            limit_told: None,
+            lowered: None,
             accepted: None,
             next_send: None,
             next_check,
@@ -549,7 +552,8 @@ pub(crate) mod tests {
             told: None,
             sends: 1,
             not_taken: None,
-            limit_told: false,
+            limit_told: None,
+            lowered: None,
             accepted: None,
             deliveries: Default::default(),
             takers: Default::default(),

@@ -8,7 +8,8 @@ use tracing::debug;
 
 use crate::core::Core;
 use crate::tx::bind;
-use crate::tx::replace::{Cause, LOOK_AGAIN, fees_of, replace};
+use crate::tx::cause::Cause;
+use crate::tx::replace::{LOOK_AGAIN, fees_of, replace};
 use crate::tx::track::Track;
 
 /// The attempts whose time has come: of each lane the lowest, and of the others those that offer

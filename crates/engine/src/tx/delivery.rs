@@ -220,9 +220,16 @@ impl Deliveries {
 
     /// Whether an endpoint calls its offer too low.
     pub(crate) fn is_underpriced(&self) -> bool {
-        let low =
-            |class| matches!(class, SendClass::Underpriced | SendClass::ReplacementUnderpriced);
-        self.words().iter().any(|said| low(said.class))
+        self.words().iter().any(|said| is_low(said.class))
+    }
+
+    /// Whether more than half of so many configured endpoints call its offer too low.
+    pub(crate) fn is_underpriced_to_most(&self, configured: usize) -> bool {
+        let words = self.0.iter().filter_map(|delivery| delivery.words.as_ref());
+        let low = |(said, asked): &&(EndpointSaid, bool)| {
+            *asked && !said.stands_still && is_low(said.class)
+        };
+        words.filter(low).count() * 2 > configured
     }
 
     /// How often in a row it was refused, by the one of those who refuse it that has done so least
@@ -251,6 +258,10 @@ impl Deliveries {
             |one: &&Delivery| one.refuses() && one.voice == Voice::Said(SendClass::Rejected);
         self.0.iter().filter(refuse).count() * 2 > self.0.len()
     }
+}
+
+fn is_low(class: SendClass) -> bool {
+    obstacle(class) == Some(Obstacle::Underpriced)
 }
 
 fn nobody_takes(mut voices: impl Iterator<Item = Voice>) -> bool {
@@ -441,6 +452,38 @@ mod tests {
             stands_still: false,
             own_rule: false,
         }
+    }
+
+    #[test]
+    fn hole_42_one_endpoint_of_two_is_not_most_of_them() {
+        type Case<'a> = (&'a [Option<SendClass>], usize, bool);
+        let cases: [Case<'_>; 8] = [
+            (&[Some(Underpriced)], 1, true),
+            (&[Some(Underpriced)], 2, false),
+            (&[Some(Underpriced), None], 2, false),
+            (&[Some(Underpriced), Some(InsufficientFunds)], 2, false),
+            (&[Some(Underpriced), Some(ReplacementUnderpriced)], 2, true),
+            (&[Some(Underpriced), Some(Accepted)], 2, false),
+            (&[Some(Underpriced), None, Some(Underpriced)], 3, true),
+            (&[Some(Underpriced), Some(NonceTooHigh), Some(NonceTooHigh)], 3, false),
+        ];
+        for (classes, configured, most) in cases {
+            let mut deliveries = Deliveries::default();
+            for (place, class) in classes.iter().enumerate() {
+                match class {
+                    Some(class) => deliveries.at(place).hear(&said(*class), false),
+                    None => {
+                        let away = NotAsked::NotInUse("is away".to_owned());
+                        deliveries.at(place).pass_over("node:8545", &away);
+                    }
+                }
+            }
+            let found = deliveries.is_underpriced_to_most(configured);
+            assert_eq!(found, most, "{classes:?} of {configured}");
+        }
+        let mut late = Deliveries::default();
+        late.at(0).hear(&EndpointSaid { stands_still: true, ..said(Underpriced) }, false);
+        assert!(!late.is_underpriced_to_most(1), "it judges by a state of long ago");
     }
 
     #[test]

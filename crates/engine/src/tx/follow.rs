@@ -41,6 +41,7 @@ use self::path::{Fault, Steps};
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::outside::{self, Strange};
+use crate::tx::quotes;
 use crate::tx::track::Track;
 
 /// Passes that may fail before a block is passed whose receipts cannot be had.
@@ -344,10 +345,7 @@ async fn advance(
     save(core, track, canonical, replaced).await;
     memory.strange.extend(strange);
     keep_newest(&mut memory.strange, STRANGE_KEPT);
-    match track.pool.fee_quotes().await {
-        Ok(quotes) => track.set_quotes(quotes),
-        Err(error) => tracing::debug!(%error, "no fee quote"),
-    }
+    quotes::ask_beside(core, track);
     metrics::head(track.pool.chain(), heads.latest);
     Ok(())
 }

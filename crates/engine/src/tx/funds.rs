@@ -16,7 +16,9 @@ use tracing::{debug, info, warn};
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::bind;
-use crate::tx::replace::{self, Cause};
+use crate::tx::cause::Cause;
+use crate::tx::replace;
+use crate::tx::too_dear::too_dear;
 use crate::tx::track::Track;
 
 /// How often the balances of stopped lanes are looked at.
@@ -75,9 +77,15 @@ impl Funds {
         silent.map(|(lane, _)| *lane).collect()
     }
 
-    pub(crate) fn stop(&mut self, lane: Lane, needed: U256) {
+    /// A lane cannot pay so much for one of its transactions, which `is_lowest` or not. What its lowest
+    /// one needs is what is waited for: it may have been raised since less was tried.
+    pub(crate) fn stop(&mut self, lane: Lane, needed: U256, is_lowest: bool) {
         let stopped = Stopped { needed, since: Instant::now(), had: None, attempt: Try::None };
-        self.stopped.entry(lane).or_insert(stopped).attempt = Try::None;
+        let known = self.stopped.entry(lane).or_insert(stopped);
+        known.attempt = Try::None;
+        if is_lowest {
+            known.needed = needed;
+        }
     }
 
     /// The lane's lowest transaction has a new attempt. One that costs less than what could not be paid
@@ -142,9 +150,9 @@ pub(crate) async fn look(core: &Arc<Core>, track: &Arc<Track>, told: &mut HashSe
     if track
         .quote(Instant::now().checked_sub(QUOTE_AGE).unwrap_or_else(bind::fresh_quote))
         .is_none()
-        && let Ok(quotes) = track.pool.fee_quotes().await
+        && let Err(error) = track.ask_quotes().await
     {
-        track.set_quotes(quotes);
+        debug!(%error, "no fee quote");
     }
     for (lane, balance) in stopped.into_iter().zip(balances) {
         let needed = track.funds().needs(lane).unwrap_or_default();
@@ -167,7 +175,7 @@ pub(crate) async fn look(core: &Arc<Core>, track: &Arc<Track>, told: &mut HashSe
             tell(core, lane, LaneEventKind::Unfunded, data).await;
         }
         // Their fees were chosen when the chain asked for more, or an endpoint said so.
-        for id in replace::too_dear(core, track, lane, balance) {
+        for id in too_dear(core, track, lane, balance) {
             replace::replace(core, track, id, Cause::TooDear);
         }
         if verdict == Verdict::Try {
@@ -201,14 +209,18 @@ mod tests {
         let mut funds = Funds::default();
         funds.offered(lane, U256::from(1));
         assert!(funds.lanes().is_empty(), "it is not stopped");
-        funds.stop(lane, U256::from(100));
+        funds.stop(lane, U256::from(100), true);
         funds.offered(lane, U256::from(100));
         assert!(funds.silent().contains(&lane), "it costs the same");
         funds.offered(lane, U256::from(99));
         assert!(!funds.silent().contains(&lane) && funds.lanes().contains(&lane), "only sent");
         assert_eq!(funds.needs(lane), Some(U256::from(99)));
-        funds.stop(lane, U256::from(99));
+        funds.stop(lane, U256::from(99), true);
         assert!(funds.silent().contains(&lane), "in vain");
+        funds.stop(lane, U256::from(500), false);
+        assert_eq!(funds.needs(lane), Some(U256::from(99)), "it is behind the lowest");
+        funds.stop(lane, U256::from(120), true);
+        assert_eq!(funds.needs(lane), Some(U256::from(120)), "what was tried was too low");
         funds.offered(lane, U256::from(5));
         funds.taken(lane);
         assert_eq!(funds.judge(lane, U256::from(7)), Verdict::GoOn);
@@ -218,15 +230,15 @@ mod tests {
     fn a_lane_goes_on_when_its_balance_has_grown_enough() {
         let lane = Lane::new(ChainId::new(1).unwrap(), Address::ZERO);
         let mut funds = Funds::default();
-        funds.stop(lane, U256::from(100));
+        funds.stop(lane, U256::from(100), true);
         assert_eq!(funds.judge(lane, U256::from(7)), Verdict::Wait, "not enough");
         assert_eq!(funds.judge(lane, U256::from(99)), Verdict::Wait, "not enough still");
         assert_eq!(funds.judge(lane, U256::from(100)), Verdict::GoOn);
         assert!(funds.lanes().is_empty());
         // What a node refused although it should have been enough is not tried in circles.
-        funds.stop(lane, U256::from(100));
+        funds.stop(lane, U256::from(100), true);
         assert_eq!(funds.judge(lane, U256::from(500)), Verdict::Try, "it may have come just now");
-        funds.stop(lane, U256::from(100));
+        funds.stop(lane, U256::from(100), true);
         assert_eq!(funds.judge(lane, U256::from(500)), Verdict::Wait);
     }
 
@@ -235,7 +247,7 @@ mod tests {
         let lane = Lane::new(ChainId::new(1).unwrap(), Address::ZERO);
         let mut funds = Funds::default();
         let few = U256::from(7);
-        funds.stop(lane, U256::from(100));
+        funds.stop(lane, U256::from(100), true);
         funds.taken(lane);
         assert_eq!(funds.judge(lane, few), Verdict::Wait, "that was sent before");
         let long_ago = |funds: &mut Funds| {
@@ -245,7 +257,7 @@ mod tests {
         long_ago(&mut funds);
         assert_eq!(funds.judge(lane, few), Verdict::Try);
         assert!(funds.silent().is_empty() && funds.lanes().contains(&lane), "only sent, not bound");
-        funds.stop(lane, U256::from(100));
+        funds.stop(lane, U256::from(100), true);
         assert_eq!(funds.judge(lane, few), Verdict::Wait, "in vain");
         assert!(funds.silent().contains(&lane));
         long_ago(&mut funds);

@@ -7,7 +7,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stile_chain::ChainPool;
+use stile_chain::{BlockGasLimit, ChainPool};
 use stile_domain::{Lane, Payload, check_gas, gas_limit_for};
 use tokio::time::timeout;
 
@@ -41,15 +41,16 @@ pub(crate) struct BlockGas {
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Known {
-    limit: Option<u64>,
+    limit: Option<BlockGasLimit>,
     asked: Option<Instant>,
 }
 
 impl Known {
     fn is_fresh(&self) -> bool {
         let lifetime = match self.limit {
-            Some(_) => ASK_AGAIN_KNOWN,
-            None => ASK_AGAIN_UNKNOWN,
+            Some(BlockGasLimit { agreed: Some(_), .. }) => ASK_AGAIN_KNOWN,
+            // Nobody says so, or one of several alone.
+            _ => ASK_AGAIN_UNKNOWN,
         };
         self.asked.is_some_and(|asked| asked.elapsed() < lifetime)
     }
@@ -65,7 +66,7 @@ impl BlockGas {
     }
 
     /// What the endpoints say, or have said before.
-    pub(crate) async fn get(&self, pool: &ChainPool) -> Option<u64> {
+    pub(crate) async fn get(&self, pool: &ChainPool) -> Option<BlockGasLimit> {
         if let Some(known) = self.fresh() {
             return known.limit;
         }
@@ -88,7 +89,7 @@ pub(crate) fn states_gas(payload: &Payload) -> bool {
 /// The gas limit for an estimate.
 pub(crate) async fn gas_limit(track: &Track, estimate: u64) -> u64 {
     let block = match estimate > MUCH_GAS {
-        true => track.block_gas.get(&track.pool).await,
+        true => track.block_gas.get(&track.pool).await.map(|gas| gas.middle),
         false => None,
     };
     gas_limit_for(estimate, block)
@@ -99,7 +100,8 @@ pub(crate) async fn check(core: &Core, lane: Lane, payload: &Payload) -> Result<
     let Some(track) = core.tracks.get(lane.chain) else { return Ok(()) };
     check_fees(core, track, lane, payload).await?;
     if let Some(gas) = payload.gas_limit.filter(|_| states_gas(payload)) {
-        check_gas(gas, track.block_gas.get(&track.pool).await)?;
+        let block = track.block_gas.get(&track.pool).await;
+        check_gas(gas, block.map(|gas| gas.middle))?;
     }
     Ok(())
 }
@@ -111,14 +113,15 @@ async fn check_fees(
     payload: &Payload,
 ) -> Result<(), TxError> {
     let is_set = core.settings.tx.fee_limit(lane.chain).is_some();
-    let mut ceiling = core.ceiling(lane.chain, track.quote(bind::fresh_quote()).as_ref());
+    // The caller vouches for its price: of two words the higher counts.
+    let quotes = track.quotes(bind::fresh_quote());
+    let mut ceiling = core.ceiling_by(lane.chain, quotes.as_ref(), true);
     let Err(_) = ceiling.check(payload) else { return Ok(()) };
     if !ceiling.is_known() {
-        let Ok(Ok(quotes)) = timeout(ANSWER_WITHIN, track.pool.fee_quotes()).await else {
+        let Ok(Ok(quotes)) = timeout(ANSWER_WITHIN, track.ask_quotes()).await else {
             return Ok(());
         };
-        track.set_quotes(quotes);
-        ceiling = core.ceiling(lane.chain, Some(&quotes.offered));
+        ceiling = core.ceiling_by(lane.chain, Some(&quotes), true);
     }
     ceiling.check(payload).map_err(|reached| TxError::FeeLimit { reached, is_set })
 }
@@ -128,14 +131,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_asked_for_less_often_than_what_is_not() {
+    fn hole_42_what_most_say_is_asked_for_less_often_than_what_is_not_known() {
         let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds));
+        let told = |agreed| Some(BlockGasLimit { middle: 30, agreed });
         for (limit, asked, is_fresh) in [
             (None, None, false),
             (None, ago(1), true),
             (None, ago(11), false),
-            (Some(30), ago(11), true),
-            (Some(30), ago(601), false),
+            (told(Some(30)), ago(11), true),
+            (told(Some(30)), ago(601), false),
+            // One endpoint of several says so.
+            (told(None), ago(1), true),
+            (told(None), ago(11), false),
         ] {
             assert_eq!(Known { limit, asked }.is_fresh(), is_fresh, "{limit:?} {asked:?}");
         }

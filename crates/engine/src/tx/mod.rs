@@ -29,15 +29,18 @@
 //! | `follow` | new blocks, reorganisations, finality |
 //! | `receipts` | asking for receipts one by one, where blocks stayed silent |
 //! | `resubmit` | timers |
+//! | `quotes` | what the chain asks for, as its endpoints last said |
 //! | `fees` | what attempts offer |
 //! | `limits` | requests that ask for more than is allowed |
 //! | `bump` | which offer more by the clock |
+//! | `cause` | why a transaction gets a new attempt |
 //! | `replace` | new attempts: higher offers, and empty ones that withdraw or give up |
 //! | `wishes` | what callers want of transactions that are on their way |
 //! | `overtake` | other transactions at the nonces of ours |
 //! | `lost_attempt` | attempts of ours that the database has lost and the chain has |
 //! | `outside` | nonces that somebody else has used |
 //! | `funds` | accounts that cannot pay |
+//! | `too_dear` | what such accounts offer once the chain asks for less |
 //! | `adopt` | taking up what a lane's last holder left |
 //! | `confirmations` | the blocks on top of a transaction |
 //!
@@ -50,6 +53,7 @@ mod adopt;
 pub(crate) mod bind;
 mod book;
 mod bump;
+pub(crate) mod cause;
 pub mod component;
 pub mod confirmations;
 mod delivery;
@@ -63,6 +67,7 @@ mod lost_attempt;
 pub(crate) mod memorise;
 pub(crate) mod outside;
 mod overtake;
+pub(crate) mod quotes;
 mod receipts;
 mod record;
 pub(crate) mod replace;
@@ -70,6 +75,7 @@ mod resubmit;
 pub mod settings;
 pub(crate) mod sign;
 mod submit;
+mod too_dear;
 pub(crate) mod track;
 pub mod wishes;
 

@@ -13,15 +13,17 @@ use stile_domain::{
     AttemptKind, Bytes, Ceiling, FeeLimitReached, FeePolicy, FeeQuote, Fees, Lane, Nonce, Obstacle,
     Payload, Step, SubState, TIMES_THE_MARKET, TxId, U256,
 };
-use stile_store::{NewAttempt, OpenAttempt, Set, TxChange, Wish, WishEnd};
+use stile_store::{NewAttempt, OpenAttempt, Set, TxChange, WishEnd};
 use tracing::{info, warn};
 
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::abandon::{self, Testimony};
 use crate::tx::bind;
-use crate::tx::book::Open;
+use crate::tx::book::{Book, Open};
+use crate::tx::cause::Cause;
 use crate::tx::limits;
+use crate::tx::quotes;
 use crate::tx::sign::{self, Signable};
 use crate::tx::track::Track;
 
@@ -37,69 +39,6 @@ const AT_MOST_EVERY: Duration = Duration::from_secs(2);
 /// How soon it is looked again whether a higher offer is possible or needed, where no time is set.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Why a new attempt is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// Chain nodes want a higher fee.
-    Underpriced,
-    /// It has not been mined for long.
-    NotMined,
-    /// Its caller wants it sooner, at these fees or at what the policy says.
-    SpeedUp(Option<Fees>),
-    /// Its caller withdraws it.
-    Cancel,
-    /// Chain nodes refuse it for good.
-    GiveUp,
-    /// Its account cannot pay what it offers, and the chain asks for much less by now.
-    TooDear,
-}
-
-impl Cause {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Underpriced => "underpriced",
-            Self::NotMined => "not-mined",
-            Self::SpeedUp(_) => "speed-up",
-            Self::Cancel => "cancel",
-            Self::GiveUp => "give-up",
-            Self::TooDear => "too-dear",
-        }
-    }
-
-    /// Whether a caller wants it, and so has the last word about what it may cost.
-    fn is_wish(self) -> bool {
-        matches!(self, Self::SpeedUp(_) | Self::Cancel)
-    }
-
-    /// The wish that is seen to.
-    fn granted(self) -> WishEnd {
-        match self {
-            Self::SpeedUp(fees) => WishEnd::Granted(Wish::SpeedUp(fees)),
-            Self::Cancel => WishEnd::Granted(Wish::Cancel),
-            Self::Underpriced | Self::NotMined | Self::GiveUp | Self::TooDear => WishEnd::Keep,
-        }
-    }
-
-    fn step(self) -> Step {
-        match self {
-            Self::Underpriced | Self::NotMined | Self::SpeedUp(_) | Self::TooDear => Step::Bumped,
-            Self::Cancel => Step::CancelRequested,
-            Self::GiveUp => Step::GivenUp,
-        }
-    }
-
-    /// What the attempt is for, in place of one of this kind: one that does nothing is never
-    /// replaced by one that does something again.
-    fn kind(self, before: AttemptKind) -> AttemptKind {
-        match (self, before) {
-            (_, AttemptKind::Cancel | AttemptKind::GiveUp) => before,
-            (Self::Cancel, _) => AttemptKind::Cancel,
-            (Self::GiveUp, _) => AttemptKind::GiveUp,
-            _ => AttemptKind::Bump,
-        }
-    }
-}
-
 /// Sees to it that a transaction which is refused for good gets an empty one in its place, if that
 /// is so by what was heard of it. It is asked for once more before that is written.
 pub(crate) fn give_up(core: &Arc<Core>, track: &Arc<Track>, id: TxId, testimony: &Testimony) {
@@ -114,13 +53,28 @@ pub(crate) fn give_up(core: &Arc<Core>, track: &Arc<Track>, id: TxId, testimony:
 
 /// Sees to it that a transaction gets a new attempt, unless one is under way.
 pub(crate) fn replace(core: &Arc<Core>, track: &Arc<Track>, id: TxId, cause: Cause) {
-    let Some((tx, kind)) = plan(core, track, id, cause) else { return };
-    let (core, track) = (Arc::clone(core), Arc::clone(track));
-    core.producers.clone().spawn(async move { sign(&core, &track, id, cause, tx, kind).await });
+    match plan(core, track, id, cause) {
+        Some(Planned::Sign(tx, kind)) => {
+            let (core, track) = (Arc::clone(core), Arc::clone(track));
+            let producers = core.producers.clone();
+            producers.spawn(async move { sign(&core, &track, id, cause, tx, kind).await });
+        }
+        Some(Planned::Ask) => quotes::ask_first(core, track, move |core, track| {
+            replace(core, track, id, cause);
+        }),
+        None => {}
+    }
+}
+
+/// What is to be done about a new attempt.
+enum Planned {
+    Sign(Signable, AttemptKind),
+    /// It is above what is allowed while nobody says what the chain asks for: that is asked first.
+    Ask,
 }
 
 /// Decides what is to be signed, and takes note that it is.
-fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(Signable, AttemptKind)> {
+fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<Planned> {
     let quotes = track.quotes(bind::fresh_quote());
     let mut book = track.book();
     let open = book.get_mut(id).filter(|open| open.is_unmined() && !open.replacing)?;
@@ -128,7 +82,7 @@ fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(Signable,
         && last.elapsed() < AT_MOST_EVERY
     {
         // What is refused for good is not raised: it is given up when it is refused the next time.
-        if cause != Cause::GiveUp {
+        if cause.is_by_clock() {
             open.next_bump = Some(last + AT_MOST_EVERY);
         }
         return None;
@@ -150,7 +104,9 @@ fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(Signable,
         return None;
     };
     let is_set = core.settings.tx.fee_limit(open.lane.chain).is_some();
-    let ceiling = core.ceiling(open.lane.chain, quotes.map(|quotes| quotes.offered).as_ref());
+    let endpoints = track.pool.endpoint_count();
+    let vouches = is_vouched_for(cause, open.deliveries.is_underpriced_to_most(endpoints));
+    let ceiling = core.ceiling_by(open.lane.chain, quotes.as_ref(), vouches);
     let limit = limit(open, cause, &ceiling, quotes.as_ref(), is_set);
     // Who refuses an offer as too low knows what is enough. While some endpoint has taken it, that is
     // believed only as far as the chain's limit.
@@ -175,20 +131,47 @@ fn plan(core: &Core, track: &Track, id: TxId, cause: Cause) -> Option<(Signable,
                 }
                 AttemptKind::Send | AttemptKind::Bump => before,
             };
-            Some((Signable::new(tx, fees), kind))
+            Some(Planned::Sign(Signable::new(tx, fees), kind))
         }
-        // It may be allowed once it is known what the chain asks for: wishes are looked at again.
+        // It may be allowed once it is known what the chain asks for.
         Err(_) if !ceiling.is_known() => {
-            open.next_bump = Some(Instant::now() + ASK_AGAIN);
-            None
+            if cause.is_by_clock() {
+                open.next_bump = Some(Instant::now() + ASK_AGAIN);
+            }
+            Some(Planned::Ask)
         }
         Err(reached) => {
             let lane = open.lane;
-            let change = limit_reached(core, &mut book, id, cause, reached);
+            let is_low = is_too_low(&*core.settings.tx.fees, cause, &before.fees, quote.as_ref());
+            let again = core.settings.tx.bump_after.unwrap_or(LOOK_AGAIN);
+            let change = limit_reached(&mut book, id, cause, reached, is_low, again);
             core.recorder.write(lane, change);
             None
         }
     }
+}
+
+/// Whether somebody stands for a price that one endpoint of two calls absurd: its caller has stated it, or
+/// most endpoints refuse less.
+fn is_vouched_for(cause: Cause, underpriced_to_most: bool) -> bool {
+    match cause {
+        Cause::SpeedUp(Some(_)) => true,
+        Cause::Underpriced => underpriced_to_most,
+        _ => false,
+    }
+}
+
+/// Whether an offer that cannot be raised is what keeps a transaction from being mined. A market that has
+/// fallen since it was made has a low limit, too.
+fn is_too_low(
+    policy: &dyn FeePolicy,
+    cause: Cause,
+    offer: &Fees,
+    quote: Option<&FeeQuote>,
+) -> bool {
+    let by_quote =
+        |quote: &FeeQuote| policy.is_too_low(offer, quote) || offer.most() < quote.price();
+    cause == Cause::Underpriced || quote.is_none_or(by_quote)
 }
 
 /// Whether an attempt has to offer more than the one before it. Bytes that no endpoint ever took need
@@ -240,25 +223,36 @@ fn sane(quotes: &FeeQuotes, is_set: bool, underpriced: bool) -> u128 {
     Fees::first(&Payload::default(), &market).most().saturating_mul(TIMES_THE_MARKET)
 }
 
-/// It costs more than is allowed: said once, and looked at again later.
+/// It costs more than is allowed: said once for each cause in a row, and looked at again later.
 fn limit_reached(
-    core: &Core,
-    book: &mut crate::tx::book::Book,
+    book: &mut Book,
     id: TxId,
     cause: Cause,
     reached: FeeLimitReached,
+    is_low: bool,
+    again: Duration,
 ) -> Option<TxChange> {
     let open = book.get_mut(id)?;
-    let again = core.settings.tx.bump_after.unwrap_or(LOOK_AGAIN);
-    open.next_bump = Some(Instant::now() + again);
+    if cause.is_by_clock() {
+        open.next_bump = Some(Instant::now() + again);
+    }
     // Chain nodes may have called it underpriced before: that is known then, and this is not.
     let known = open.standing.sub_state == Some(SubState::Underpriced);
-    if !std::mem::replace(&mut open.limit_told, true) || cause.is_wish() {
+    let is_told = open.limit_told.replace(cause.name()) == Some(cause.name());
+    if !is_told || cause.at_limit() != WishEnd::Keep {
         metrics::fee_limit_reached();
         warn!(txId = %id, signer = %open.lane.signer, nonce = open.nonce, cause = cause.name(), %reached,
               "no new attempt");
+    } else if cause == Cause::Cancel {
+        // It stays, and is looked at every few seconds.
+        return None;
     }
     let mut change = if known {
+        unchanged(open)
+    } else if !is_low {
+        if !cause.is_wish() {
+            return None;
+        }
         unchanged(open)
     } else {
         let data = json!({
@@ -269,7 +263,7 @@ fn limit_reached(
         book.step(id, Step::HeldUp(Obstacle::Underpriced), data)?
     };
     change.error = Set::To(reached.to_string());
-    change.wish = cause.granted();
+    change.wish = cause.at_limit();
     Some(change)
 }
 
@@ -296,7 +290,10 @@ async fn sign(
     };
     let signed = match core.signers.get(lane) {
         Some(signer) => sign::sign_one(signer, &tx, kind).await,
-        None => return,
+        None => {
+            // It has moved to a process that has its key, or is about to.
+            return not_signed(&mut track.book(), id, None);
+        }
     };
     core.signing.note(lane, signed.as_ref().err());
     // Signing may have taken long.
@@ -314,21 +311,22 @@ async fn sign(
         Err(error) => {
             metrics::sign_failed();
             warn!(txId = %id, signer = %lane.signer, %error, "a new attempt could not be signed; tried again");
-            if let Some(open) = book.get_mut(id) {
-                open.replacing = false;
-                open.next_bump = Some(Instant::now() + SIGN_AGAIN);
-            }
+            let again = cause.is_by_clock().then(|| Instant::now() + SIGN_AGAIN);
+            not_signed(&mut book, id, again);
         }
     }
 }
 
+/// Nothing comes of a new attempt; the clock may bring it back then.
+fn not_signed(book: &mut Book, id: TxId, again: Option<Instant>) {
+    if let Some(open) = book.get_mut(id) {
+        open.replacing = false;
+        open.next_bump = again.or(open.next_bump);
+    }
+}
+
 /// Whether a transaction is given up still, now that this is about to be written.
-fn is_given_up(
-    track: &Track,
-    book: &mut crate::tx::book::Book,
-    id: TxId,
-    testimony: Option<Testimony>,
-) -> bool {
+fn is_given_up(track: &Track, book: &mut Book, id: TxId, testimony: Option<Testimony>) -> bool {
     let Some(open) = book.get_mut(id) else { return false };
     let is_final = testimony.is_some_and(|testimony| abandon::is_final(track, open, &testimony));
     // It is sent again, and refused or taken.
@@ -346,7 +344,7 @@ pub(crate) async fn gas_for_nothing(track: &Track, lane: Lane) -> Option<u64> {
 /// The change that writes the new attempt, if it is wanted still. It is sent once it is written.
 fn decided(
     core: &Core,
-    book: &mut crate::tx::book::Book,
+    book: &mut Book,
     id: TxId,
     cause: Cause,
     attempt: NewAttempt,
@@ -363,7 +361,10 @@ fn decided(
         Some(_) => open.deliveries.renew(),
         None => open.deliveries.offer_more(),
     }
-    open.limit_told = false;
+    open.limit_told = None;
+    if cause == Cause::TooDear {
+        open.lowered = Some(attempt.fees.most());
+    }
     let (lane, nonce): (Lane, Nonce) = (open.lane, open.nonce);
     let mut data = json!(attempt.fees);
     data["cause"] = cause.name().into();
@@ -409,33 +410,6 @@ fn price(open: &Open) -> Option<U256> {
     cost(&open.newest()?.raw)
 }
 
-/// Those of a lane whose account cannot pay that are to offer less: the chain asks for less than half of
-/// what they offer by now, which nobody took and no caller stated, and the account can pay that for the
-/// lowest.
-pub(crate) fn too_dear(core: &Core, track: &Track, lane: Lane, balance: U256) -> Vec<TxId> {
-    let Some(quote) = track.quote(bind::fresh_quote()) else { return Vec::new() };
-    let ceiling = core.ceiling(lane.chain, Some(&quote));
-    let cheaper = |open: &Open| {
-        let before = UnsignedTx::of(&open.newest()?.raw)?;
-        let limit = open.fee_limit.map_or(ceiling.limit(), |own| own.min(ceiling.limit()));
-        let fees = core.settings.tx.fees.first(&Payload::default(), &quote, limit);
-        let is_free = !open.has_stated_price && !open.may_be_had() && !open.replacing;
-        let is_much = fees.most().saturating_mul(2) <= before.fees.most();
-        let gas = U256::from(before.gas_limit).saturating_mul(U256::from(fees.most()));
-        (is_free && is_much).then(|| gas.saturating_add(before.value))
-    };
-    let book = track.book();
-    let mut unmined = book.unmined_of(lane);
-    let lowest = unmined.next().and_then(|open| Some((open.id, cheaper(open)?)));
-    match lowest.filter(|(_, cost)| *cost <= balance) {
-        Some((lowest, _)) => {
-            let others = unmined.filter(|open| cheaper(open).is_some()).map(|open| open.id);
-            std::iter::once(lowest).chain(others).collect()
-        }
-        None => Vec::new(),
-    }
-}
-
 /// What an attempt carries, in wei.
 pub(crate) fn value_of(raw: &Bytes) -> Option<f64> {
     UnsignedTx::of(raw).map(|tx| f64::from(tx.value))
@@ -449,6 +423,7 @@ pub(crate) fn fees_of(attempt: &OpenAttempt) -> Option<Fees> {
 #[cfg(test)]
 mod tests {
     use stile_domain::Market;
+    use stile_store::Wish;
 
     use super::*;
 
@@ -475,12 +450,104 @@ mod tests {
     #[test]
     fn hole_23_one_low_quote_of_two_does_not_keep_offers_low() {
         let legacy = |gas_price| FeeQuote::Legacy { gas_price };
-        let apart = FeeQuotes { offered: legacy(1), highest: legacy(1_000) };
+        let apart = FeeQuotes { offered: legacy(1), highest: legacy(1_000), is_alone: false };
         assert_eq!(sane(&apart, false, true), 10_000, "the other one calls it too low");
         assert_eq!(sane(&apart, true, false), 10_000, "the chain has a limit");
         assert_eq!(sane(&apart, false, false), 10, "nobody wants more, and no limit is set");
-        let agreed = FeeQuotes { offered: legacy(7), highest: legacy(7) };
+        let agreed = FeeQuotes { offered: legacy(7), highest: legacy(7), is_alone: false };
         assert_eq!(sane(&agreed, false, true), 70);
+    }
+
+    #[test]
+    fn hole_42_only_a_caller_or_most_endpoints_vouch_for_a_high_price() {
+        let stated = Fees::Legacy { gas_price: 7 };
+        for (cause, most, vouched) in [
+            (Cause::Underpriced, true, true),
+            // The clock, or one endpoint of several.
+            (Cause::Underpriced, false, false),
+            (Cause::SpeedUp(Some(stated)), false, true),
+            (Cause::SpeedUp(None), true, false),
+            (Cause::NotMined, true, false),
+            (Cause::Cancel, true, false),
+            (Cause::GiveUp, true, false),
+            (Cause::TooDear, true, false),
+        ] {
+            assert_eq!(is_vouched_for(cause, most), vouched, "{cause:?} {most}");
+        }
+    }
+
+    #[test]
+    fn hole_42_a_fallen_market_does_not_make_an_offer_too_low() {
+        let offer = Fees::Market { max_fee_per_gas: 180, max_priority_fee_per_gas: 2 };
+        let market = |base_fee| FeeQuote::Market { base_fee, priority_fee: 5 };
+        for (cause, quote, is_low) in [
+            (Cause::NotMined, Some(market(1)), false),
+            (Cause::NotMined, Some(market(175)), false),
+            (Cause::NotMined, Some(market(176)), true),
+            (Cause::NotMined, Some(FeeQuote::Legacy { gas_price: 181 }), true),
+            (Cause::NotMined, None, true),
+            (Cause::Cancel, Some(market(1)), false),
+            (Cause::Underpriced, Some(market(1)), true),
+        ] {
+            let found = is_too_low(&Market::default(), cause, &offer, quote.as_ref());
+            assert_eq!(found, is_low, "{cause:?} {quote:?}");
+        }
+    }
+
+    #[test]
+    fn hole_42_a_cancellation_stays_while_the_limit_is_all_that_stands_against_it() {
+        use crate::tx::book::tests::open;
+        let (reached, again) = (FeeLimitReached { wanted: 113, limit: 100 }, LOOK_AGAIN);
+        let id = open(1, 0).id;
+        let mut book = Book::default();
+        book.insert(open(1, 0));
+        let told = limit_reached(&mut book, id, Cause::Cancel, reached, true, again).unwrap();
+        assert_eq!(
+            (told.wish, told.standing.sub_state),
+            (WishEnd::Keep, Some(SubState::Underpriced))
+        );
+        let silent = limit_reached(&mut book, id, Cause::Cancel, reached, true, again);
+        assert!(silent.is_none(), "it is looked at every few seconds, and told once");
+        assert_eq!(book.get(id).unwrap().next_bump, None, "nobody asked for a higher offer");
+        let wish = Cause::SpeedUp(None);
+        for _ in 0..2 {
+            let told = limit_reached(&mut book, id, wish, reached, true, again).unwrap();
+            assert_eq!(told.wish, WishEnd::Granted(Wish::SpeedUp(None)), "its caller is told");
+        }
+        let told = limit_reached(&mut book, id, Cause::NotMined, reached, true, again);
+        assert!(told.is_some() && book.get(id).unwrap().next_bump.is_some());
+    }
+
+    #[test]
+    fn hole_42_an_offer_above_a_fallen_market_is_not_called_underpriced() {
+        use crate::tx::book::tests::open;
+        let (reached, again) = (FeeLimitReached { wanted: 203, limit: 100 }, LOOK_AGAIN);
+        let id = open(1, 0).id;
+        for (cause, is_told) in [(Cause::NotMined, false), (Cause::Cancel, true)] {
+            let mut book = Book::default();
+            book.insert(open(1, 0));
+            let change = limit_reached(&mut book, id, cause, reached, false, again);
+            assert_eq!(change.is_some(), is_told, "{cause:?}");
+            assert!(change.is_none_or(|change| change.event.is_none()), "{cause:?}");
+            let standing = book.get(id).unwrap().standing;
+            assert_eq!(standing, open(1, 0).standing, "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_signed_can_be_replaced_again() {
+        use crate::tx::book::tests::open;
+        let (id, later) = (open(1, 0).id, Instant::now() + SIGN_AGAIN);
+        let mut book = Book::default();
+        book.insert(Open { replacing: true, ..open(1, 0) });
+        not_signed(&mut book, id, None);
+        assert_eq!(
+            (book.get(id).unwrap().replacing, book.get(id).unwrap().next_bump),
+            (false, None)
+        );
+        not_signed(&mut book, id, Some(later));
+        not_signed(&mut book, id, None);
+        assert_eq!(book.get(id).unwrap().next_bump, Some(later), "the clock is not stopped");
     }
 
     /// Outsiders had driven the quote up when it was first offered, and no endpoint took it. Ten times

@@ -28,8 +28,9 @@ use crate::core::Core;
 use crate::metrics;
 use crate::tx::abandon;
 use crate::tx::book::{Book, Open};
+use crate::tx::cause::Cause;
 use crate::tx::delivery::{Delivery, Verdict, obstacle};
-use crate::tx::replace::{Cause, cost, give_up, replace};
+use crate::tx::replace::{cost, give_up, replace};
 use crate::tx::track::Track;
 
 /// Batches on their way to an endpoint at one time.
@@ -358,6 +359,7 @@ fn held_up(
 ) -> Option<Cause> {
     let (now, settings) = (Instant::now(), &core.settings.tx);
     let obstacle = obstacle(class)?;
+    let is_lowest = book.get(item.id).is_some_and(|open| book.is_lowest(open));
     let open = book.get_mut(item.id)?;
     let sub_state = open.standing.sub_state;
     let given_up = open.newest().is_some_and(|newest| newest.kind == AttemptKind::GiveUp);
@@ -375,7 +377,8 @@ fn held_up(
     if obstacle == Obstacle::InsufficientFunds {
         // It is sent again once the account can pay, and nothing of the lane before.
         open.next_send = None;
-        track.stop_for_funds(item.lane, cost(&item.raw).unwrap_or_default());
+        let needed = cost(&item.raw).unwrap_or_default();
+        track.stop_for_funds(item.lane, needed, is_lowest);
     }
     let words = open.deliveries.words();
     let why = words.iter().find(|said| self::obstacle(said.class) == Some(obstacle));

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use stile_chain::{ChainPool, Chains, FeeQuotes};
+use stile_chain::{ChainError, ChainPool, Chains, FeeQuotes};
 use stile_domain::{ChainId, FeeQuote, Header, HeaderWindow, Heads, Lane, TxId, U256, Verdict};
 use tokio::sync::{Notify, Semaphore};
 
@@ -13,6 +13,7 @@ use crate::tx::book::Book;
 use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
 use crate::tx::limits::BlockGas;
+use crate::tx::quotes::Quotes;
 use crate::tx::submit::Queues;
 
 /// The chains that transactions go to.
@@ -33,7 +34,8 @@ pub(crate) struct Track {
     book: Mutex<Book>,
     window: Mutex<HeaderWindow>,
     heads: Mutex<Option<Heads>>,
-    quote: Mutex<Option<(Instant, FeeQuotes)>>,
+    /// What it asks for.
+    pub(crate) quotes: Quotes,
     /// The most gas of its blocks.
     pub(crate) block_gas: BlockGas,
     adopted: Mutex<Vec<Lane>>,
@@ -79,7 +81,7 @@ impl Tracks {
                 book: Mutex::default(),
                 window: Mutex::new(HeaderWindow::new(window, [])),
                 heads: Mutex::default(),
-                quote: Mutex::default(),
+                quotes: Quotes::default(),
                 block_gas: BlockGas::default(),
                 adopted: Mutex::default(),
                 funds: Mutex::default(),
@@ -199,11 +201,12 @@ impl Track {
 
     /// The same, by the lower and by the higher word.
     pub(crate) fn quotes(&self, since: Instant) -> Option<FeeQuotes> {
-        lock(&self.quote).filter(|(at, _)| *at >= since).map(|(_, quotes)| quotes)
+        self.quotes.since(since)
     }
 
-    pub(crate) fn set_quotes(&self, quotes: FeeQuotes) {
-        *lock(&self.quote) = Some((Instant::now(), quotes));
+    /// Asks what the chain asks for.
+    pub(crate) async fn ask_quotes(&self) -> Result<FeeQuotes, ChainError> {
+        self.quotes.ask(&self.pool).await
     }
 
     /// What is remembered of estimates.
@@ -222,8 +225,8 @@ impl Track {
     }
 
     /// A lane's account cannot pay this much: nothing of it is sent until it can.
-    pub(crate) fn stop_for_funds(&self, lane: Lane, needed: U256) {
-        self.funds().stop(lane, needed);
+    pub(crate) fn stop_for_funds(&self, lane: Lane, needed: U256, is_lowest: bool) {
+        self.funds().stop(lane, needed, is_lowest);
     }
 
     /// Lanes whose finished transactions are to be compared with the chain.

@@ -13,10 +13,11 @@ use tracing::{debug, info};
 use crate::cluster;
 use crate::core::Core;
 use crate::metrics;
+use crate::tx::cause::Cause;
 use crate::tx::error::TxError;
 use crate::tx::limits;
 use crate::tx::memorise;
-use crate::tx::replace::{Cause, replace};
+use crate::tx::replace::replace;
 
 /// What became of a cancellation.
 #[derive(Debug, Clone)]

@@ -23,6 +23,10 @@ impl RestoreStore for Spy {
         self.inner.lacks_synchronous_standby().await
     }
 
+    async fn history_name(&self) -> Result<String, StoreError> {
+        self.inner.history_name().await
+    }
+
     async fn unread_nonces(
         &self,
         lane: Lane,

@@ -195,6 +195,69 @@ async fn hole_20_a_paused_copy_is_resumed_and_what_is_asked_for_again_is_not_pai
     node.shutdown().await;
 }
 
+/// What the lost history sent last is in the pool of one endpoint only, and that one is away.
+///
+/// Fails if the lane settles itself because the other endpoint has nothing in its pool: the caller who asks
+/// again is paid twice once the first one is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hole_20_a_lane_does_not_settle_itself_while_a_pool_is_away() {
+    let bench = Bench::sqlite(QUEUE).await;
+    let anvil = chain(false).await;
+    let node = start(&bench, settings(&bench, "a"), &[anvil.url()]).await;
+    let first = send(&node, pays(1)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&first)).await;
+    assert!(node.nonces().pause(lane(0), "before the backup").await.unwrap());
+    let copy = HotCopy::of(&bench);
+    node.lanes().resume(lane(0), false).await.unwrap();
+    let mined = send(&node, pays(2)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&mined)).await;
+    let pooled = send(&node, pays(3)).await;
+    until(&node, pooled.id, TxState::Submitted).await;
+    node.shutdown().await;
+
+    let (here, away) = (RpcProxy::start(anvil.url()).await, RpcProxy::start(anvil.url()).await);
+    here.lie("eth_getTransactionCount", |params, _| (params[1] == "pending").then(|| json!("0x2")));
+    away.refuse().await;
+    let urls = [here.url(), away.url()];
+    let urls = urls.each_ref().map(String::as_str);
+    let node = start_on(copy.open(), settings(&bench, "a"), &urls).await;
+    eventually("the pause to be ended", async || {
+        let resumption = node.lanes().resume(lane(0), false).await.ok()?;
+        resumption.resumed.then_some(())
+    })
+    .await;
+    let mark = async || node.lanes().restored(lane(0)).await.unwrap();
+    eventually("what is mined to be read", async || {
+        let known = mark().await;
+        (known.mark.is_some() && known.unread.is_empty() && known.found.len() == 1).then_some(())
+    })
+    .await;
+    // Several looks at the lane.
+    here.reset();
+    eventually("the pools to be asked", async || {
+        (here.count("eth_getTransactionCount") >= 16).then_some(())
+    })
+    .await;
+    assert!(mark().await.mark.unwrap().is_open(), "the other pool may have what waits here");
+    away.heal().await;
+    here.heal().await;
+    anvil.mine(1).await;
+    eventually("it to settle itself", async || {
+        let known = mark().await;
+        (!known.mark.unwrap().is_open()).then_some(())
+    })
+    .await;
+    let again = send(&node, pays(3)).await;
+    eventually("it to wait for a word", async || {
+        (get(&node, again.id).await.standing.sub_state == Some(SubState::Restored)).then_some(())
+    })
+    .await;
+    let fourth = send(&node, pays(4)).await;
+    confirmed(&node, &anvil, std::slice::from_ref(&fourth)).await;
+    assert_eq!(paid(&anvil).await, [1, 2, 3, 4], "each once, ever");
+    node.shutdown().await;
+}
+
 /// Fails if a person's word is taken while an endpoint has a transaction in its pool that only the lost
 /// history knew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,7 @@
 //! | `copies` | copies of a database that nothing in them tells from the database |
 //! | `fillers` | empty transactions for nonces that nobody will use |
 //! | `hanging` | a chain that does not answer, beside one that does |
+//! | `quotes` | what endpoints say that their chain asks for |
 //! | `reorgs` | blocks that are taken back |
 //! | `liars` | endpoints that lie, where there are others; `lies` is how they do it |
 //! | `restored` | 20: lanes of a database that has lost commits |
@@ -35,6 +36,7 @@ mod leaving;
 mod liars;
 mod lies;
 mod outside;
+mod quotes;
 mod reorgs;
 mod restored;
 mod retention;

@@ -22,6 +22,33 @@ pub(super) async fn on_store<T>(
     done.map_err(Failure::from).map_err(naming_the_store(&config.store.url))
 }
 
+/// Opens the configured store as it is: nothing is made in an empty database, and no schema is changed.
+pub(super) async fn as_it_is(config: &Config) -> Result<Arc<dyn Store>, Failure> {
+    let ready = async {
+        let store: Arc<dyn Store> = stile_store::open(wiring::open_options(config, false))?;
+        match store.check_schema().await {
+            Ok(()) => Ok::<_, Failure>(store),
+            Err(StoreError::SchemaTooOld { found, known }) => {
+                store.close().await;
+                Err(too_old(found, known).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    };
+    ready.await.map_err(naming_the_store(&config.store.url))
+}
+
+/// What is told where the schema is not there yet, or of an earlier version.
+fn too_old(found: i32, known: i32) -> String {
+    let there = match found {
+        0 => "the database is empty, and this makes no schema in it".to_owned(),
+        _ => format!(
+            "the database has schema {found}, this binary needs {known}, and this changes none"
+        ),
+    };
+    format!("{there}\nhint: check store.url; run `stile migrate`, or start the server first")
+}
+
 /// Opens the configured store, with its schema as it should be.
 pub(super) async fn opened(config: &Config) -> Result<Arc<dyn Store>, Failure> {
     let ready = async {

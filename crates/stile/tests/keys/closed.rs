@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use stile_domain::Token;
 use testkit::{eventually, free_port};
 
-use crate::common::{Answer, NodeOptions, StileProcess, run_in, stile};
+use crate::common::{Answer, Database, NodeOptions, StileProcess, run_in, stile};
 use crate::support::{Backend, OURS};
 
 on_both_stores!(
@@ -200,6 +200,24 @@ async fn hole_44_when_a_key_was_last_used_is_listed(backend: Backend) {
     assert_eq!(listed().await[0], first.as_str());
 }
 
+/// A database that is there and empty is none to make keys in.
+#[tokio::test]
+async fn hole_44_making_a_key_makes_no_schema() {
+    let database = Database::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let configuration = format!("[store]\nurl = \"{}\"\n", database.url);
+    std::fs::write(directory.path().join("stile.toml"), configuration).unwrap();
+    for command in [&["create", "--name", "boss", "--operations", "admin"][..], &["list"]] {
+        let command = [&["key"], command, &["--config", "stile.toml"]].concat();
+        let refused = run_in(directory.path(), &command).await;
+        for part in ["the database is empty", "stile migrate", "start the server"] {
+            assert!(refused.failure().contains(part), "{part} is missing: {refused:?}");
+        }
+    }
+    let tables = "SELECT count(*)::text FROM pg_tables WHERE schemaname = 'public'";
+    assert_eq!(database.rows(tables).await, [["0"]], "it made a schema");
+}
+
 /// Without a configuration the server is asked, and no file is left behind.
 #[tokio::test]
 async fn hole_44_making_a_key_makes_no_database() {
@@ -219,6 +237,12 @@ async fn hole_44_making_a_key_makes_no_database() {
         assert!(refused.failure().contains(part), "{part} is missing: {refused:?}");
     }
     assert_eq!(files(), 1, "it made a store");
+    // Nor in what somebody else has made.
+    std::fs::write(place.join("new.db"), "").unwrap();
+    let refused = run_in(place, &[&wanted[..], &["--config", "stile.toml"]].concat()).await;
+    assert!(refused.failure().contains("there is no database at"), "{refused:?}");
+    assert_eq!(std::fs::metadata(place.join("new.db")).unwrap().len(), 0, "it made a store");
+    std::fs::remove_file(place.join("new.db")).unwrap();
 
     let backend = Backend::sqlite();
     let node = backend.node().start().await;

@@ -1,6 +1,7 @@
 //! A store, keys made on it, and callers who have one.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -19,6 +20,7 @@ pub(crate) const NOBODY: &str = "0x90F79bf6EB2c4f870365E785982E1f101E93b906";
 pub(crate) struct Backend {
     pub(crate) database: Option<Database>,
     directory: TempDir,
+    is_migrated: AtomicBool,
 }
 
 impl Backend {
@@ -27,7 +29,7 @@ impl Backend {
         let url = url(directory.path());
         let configuration = format!("[store]\nurl = \"{url}\"\n");
         std::fs::write(directory.path().join("stile.toml"), configuration).unwrap();
-        Self { database, directory }
+        Self { database, directory, is_migrated: AtomicBool::default() }
     }
 
     pub(crate) fn sqlite() -> Self {
@@ -70,7 +72,7 @@ impl Backend {
         let file = self.directory.path().join("stile.toml");
         let config = ["--config", file.to_str().unwrap()];
         // Keys are made in databases that are there.
-        if self.database.is_none() && !self.file().exists() {
+        if !self.is_migrated.swap(true, Ordering::Relaxed) {
             run(&[&["migrate"], &config[..]].concat()).await.ok();
         }
         run(&[&["key"], arguments, &config].concat()).await

@@ -1,3 +1,7 @@
+-- Nodes of the version before run meanwhile, and a key that one of them makes must be seen here or by the
+-- trigger: so nobody makes one from here on until this is committed.
+LOCK TABLE api_key IN SHARE ROW EXCLUSIVE MODE;
+
 -- Once a key has existed every call needs one, whatever becomes of the keys. The row is made with the
 -- first key and never goes away, so that no server takes a database without good keys for a new one.
 CREATE TABLE api_closed (

@@ -115,7 +115,8 @@ impl Asked<'_> {
                 let mut kept: Vec<Nonce> = remembered.only_remembered(cursor, highest).collect();
                 kept.retain(|nonce| !lost.iter().any(|it| it.nonce == *nonce));
                 let history = (history.0.map(timeline), timeline(history.1));
-                let mut data = realigned_data(data, &realigned, remembered, history);
+                let mut data =
+                    realigned_data(data, &realigned, remembered, history, &standing.name());
                 // Not known, but believed: see `note_loss.sql`.
                 data["lossless"] = lossless.into();
                 if let Err(why) = &covered {
@@ -152,6 +153,20 @@ struct Standing {
     here: String,
     to_a_point: bool,
     lossy: bool,
+    losses: Option<i64>,
+}
+
+/// The name of a history of the database: where it is written, and how often commits were found to be gone.
+fn name(here: &str, losses: Option<i64>) -> String {
+    format!("{here}#{}", losses.unwrap_or(0))
+}
+
+/// See [`crate::RestoreStore::history_name`].
+pub(super) async fn history_name(sessions: &Sessions) -> Result<String, StoreError> {
+    let sql = "SELECT stile_timeline() AS here, (SELECT o.losses FROM origin o) AS losses";
+    let found = sessions.read(sql, &[]).await?;
+    let row = found.first().ok_or_else(|| StoreError::Internal("no answer".into()))?;
+    Ok(name(row.try_get("here")?, row.try_get("losses")?))
 }
 
 impl Standing {
@@ -163,7 +178,12 @@ impl Standing {
             here: row.try_get("here")?,
             to_a_point: row.try_get("to_a_point")?,
             lossy: row.try_get("lossy")?,
+            losses: row.try_get("losses")?,
         })
+    }
+
+    fn name(&self) -> String {
+        name(&self.here, self.losses)
     }
 
     /// How the database came to another history than the lane's.

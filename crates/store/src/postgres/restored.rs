@@ -39,6 +39,10 @@ impl RestoreStore for PostgresStore {
         Ok(found.first().map(|row| row.try_get("lacks")).transpose()?.unwrap_or(true))
     }
 
+    async fn history_name(&self) -> Result<String, StoreError> {
+        super::origin::history_name(&self.sessions).await
+    }
+
     async fn unread_nonces(
         &self,
         lane: Lane,

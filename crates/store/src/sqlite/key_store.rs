@@ -169,14 +169,18 @@ fn rotate(
     Ok(Some((new, old)))
 }
 
+/// The use of a key is written once a minute, whoever notes it, give or take what a clock does.
+const WRITTEN_EVERY: Duration = Duration::from_secs(55);
+
 fn note_use(connection: &Connection, used: &[(KeyId, Duration)]) -> Result<(), StoreError> {
     let now = rows::now(connection)?;
     let mut statement = connection.prepare_cached(
         "UPDATE api_key SET last_used_at = ?2
-         WHERE key_id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)",
+         WHERE key_id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2 - ?3)",
     )?;
     for (key, ago) in used {
-        statement.execute(params![key.0, now.saturating_sub(rows::micros(*ago))])?;
+        let at = now.saturating_sub(rows::micros(*ago));
+        statement.execute(params![key.0, at, rows::micros(WRITTEN_EVERY)])?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 //! SQLite replays a log onto whatever file it finds beside it. So the file by itself, and the file with
 //! its log, must name the same start of a server.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -42,9 +42,13 @@ pub(super) fn put_beside(database: &Path, stamps: &str) -> Result<(), StoreError
     let path = file(database);
     let write = || {
         let anew = path.with_extension("origin-anew");
+        // One that a crash has left may be open to others, by an earlier version.
+        match std::fs::remove_file(&anew) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let mut options = std::fs::File::options();
-        let options = options.write(true).create(true).truncate(true).mode(private::MODE);
-        let mut file = options.open(&anew)?;
+        let mut file = options.write(true).create_new(true).mode(private::MODE).open(&anew)?;
         file.write_all(stamps.as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&anew, &path)?;
@@ -294,7 +298,7 @@ impl Fenced<'_> {
             kind: LaneEventKind::Realigned,
             node,
             token: Some(realigned.token),
-            data: &realigned_data(data, &realigned, remembered, (None, HERE)),
+            data: &realigned_data(data, &realigned, remembered, (None, HERE), HERE),
             now: self.now(),
         };
         entry.write(connection)?;
@@ -323,5 +327,28 @@ impl Fenced<'_> {
                 ])?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn hole_47_a_stamp_that_a_crash_left_is_for_its_owner_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("stile.db");
+        let left = file(&database).with_extension("origin-anew");
+        std::fs::write(&left, "half").unwrap();
+        std::fs::set_permissions(&left, std::fs::Permissions::from_mode(0o644)).unwrap();
+        put_beside(&database, "one\n").unwrap();
+        assert_eq!(beside(&database).as_deref(), Some("one\n"));
+        let mode = std::fs::metadata(file(&database)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(!left.exists());
+        put_beside(&database, "two\n").unwrap();
+        assert_eq!(beside(&database).as_deref(), Some("two\n"));
     }
 }

@@ -23,8 +23,14 @@ on_both_stores!(
     arriving_from_elsewhere_stops_every_lane,
 );
 
-const NOTHING: Remembered =
-    Remembered { used: None, given_out: 0, token: 0, failover: Failover::Ask, memory: None };
+const NOTHING: Remembered = Remembered {
+    used: None,
+    given_out: 0,
+    token: 0,
+    failover: Failover::Ask,
+    memory: None,
+    ahead: None,
+};
 
 async fn realign(
     store: &dyn Store,

@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 use stile_domain::{
-    B256, EventKind, Failover, HoldStatus, Holder, LaneEventKind, NodeMode, Nonce, Payload,
+    Ahead, B256, EventKind, Failover, HoldStatus, Holder, LaneEventKind, NodeMode, Nonce, Payload,
     REMEMBERED, Remembered, Step, SubState, TxState, U256,
 };
 use stile_store::{
     Beginning, Claim, LaneChanges, LostTx, MarkOutcome, NewAttempt, NewLaneEvent, NewTx,
-    NodeRecord, OpenOptions, Realign, Realigned, Recorded, Recovery, Refusal, RestoreMark, Set,
-    Store, Tx, TxChange, Withdrawal, open,
+    NodeRecord, OpenOptions, Realign, Realigned, Recorded, Recovery, Refusal, RestoreMark,
+    SETTLES_ITSELF, Set, Store, Tx, TxChange, Withdrawal, open,
 };
 
 use crate::common::{
@@ -25,6 +25,7 @@ on_both_stores!(
     hole_20_what_waits_on_a_restored_lane_gets_no_nonce_by_itself,
     hole_20_what_is_accepted_after_the_restore_waits_too,
     hole_20_a_lane_that_the_chain_is_ahead_of_gives_out_nothing_before_it_is_realigned,
+    hole_20_a_reason_from_another_history_is_none,
     hole_20_a_promoted_synchronous_standby_holds_nothing_up,
     hole_20_a_word_from_before_the_backup_says_nothing,
     hole_20_a_word_about_one_mark_is_none_about_the_next,
@@ -52,8 +53,14 @@ on_both_stores!(
 /// The same process in all of a test.
 static HOLDER: LazyLock<Holder> = LazyLock::new(|| node("a"));
 
-const ASK: Remembered =
-    Remembered { used: Some(5), given_out: 0, token: 0, failover: Failover::Ask, memory: None };
+const ASK: Remembered = Remembered {
+    used: Some(5),
+    given_out: 0,
+    token: 0,
+    failover: Failover::Ask,
+    memory: None,
+    ahead: None,
+};
 
 async fn realign(bench: &Bench, claim: Claim, remembered: Remembered) -> (Realigned, Claim) {
     let store = &*bench.store;
@@ -178,6 +185,40 @@ async fn hole_20_a_lane_that_the_chain_is_ahead_of_gives_out_nothing_before_it_i
     let refused = store.set_unaligned(&claim, LEASE).await.unwrap();
     assert!(matches!(refused, Err(Refusal::Fenced(_))), "{refused:?}");
     assert!(view(store, lane(1)).await.aligned);
+}
+
+/// The chain's count alone said that the lane is behind. Until it is realigned commits may get lost, too.
+async fn hole_20_a_reason_from_another_history_is_none(bench: Bench) {
+    let store = &*bench.store;
+    let mut claim = claim_at(store, &HOLDER, lane(1), 2).await;
+    let mut told = Vec::new();
+    for is_lost in [false, true] {
+        let mut history = store.history_name().await.unwrap();
+        store.set_unaligned(&claim, LEASE).await.unwrap().unwrap();
+        match is_lost {
+            false => {}
+            true if bench.database.is_postgres() => {
+                let raw = bench.raw().await;
+                raw.execute(
+                    "INSERT INTO origin AS o (place, losses) VALUES ('here', 1)
+                     ON CONFLICT (one) DO UPDATE SET losses = o.losses + 1",
+                )
+                .await;
+                assert_ne!(store.history_name().await.unwrap(), history);
+            }
+            // An older file is put back only while no process has it open.
+            true => history = "of another file".to_owned(),
+        }
+        let ahead = Ahead { reason: "the chain has 5".to_owned(), settles_itself: true, history };
+        let remembered = Remembered { ahead: Some(ahead), ..ASK };
+        let realigned = store.realign(&A_NODE, &claim, &remembered, &json!({}), LEASE).await;
+        assert!(realigned.unwrap().unwrap().expect("realigned").restored);
+        let entry = store.lane_history(lane(1), None, 1).await.unwrap().remove(0);
+        assert_eq!(entry.kind, LaneEventKind::Realigned);
+        told.push((entry.data["reason"].clone(), entry.data[SETTLES_ITSELF].clone()));
+        claim = held(store, &HOLDER, lane(1), LEASE).await.claim;
+    }
+    assert_eq!(told, [(json!("the chain has 5"), json!(true)), (json!(null), json!(null))]);
 }
 
 async fn hole_20_what_is_accepted_after_the_restore_waits_too(bench: Bench) {

@@ -15,6 +15,7 @@
 //! | `held_up` | 36: renewals while everything else waits, reads that take too long |
 //! | `retention` | removing what is over in the same moment as something else happens to it |
 //! | `swapped` | 20: an older database in the place of the one that nodes work on |
+//! | `upgrading` | 44: nodes of the version before, while the schema is brought up to date |
 //! | `away` | a server that is away or silent |
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
@@ -48,3 +49,4 @@ mod renewal;
 mod requests;
 mod retention;
 mod swapped;
+mod upgrading;

@@ -25,19 +25,16 @@ pub(super) async fn prepare(
     claim: Claim,
     waiting: Vec<Tx>,
 ) -> Option<(Vec<Tx>, Vec<ToSign>)> {
-    let quote = match track.quote(fresh_quote()) {
-        Some(quote) => Some(quote),
+    let quotes = match track.quotes(fresh_quote()) {
+        Some(quotes) => Some(quotes),
         None if waiting
             .iter()
             .all(|tx| core.first_fees(tx.lane.chain, &tx.payload, None).is_some()) =>
         {
             None
         }
-        None => match track.pool.fee_quotes().await {
-            Ok(quotes) => {
-                track.set_quotes(quotes);
-                Some(quotes.offered)
-            }
+        None => match track.ask_quotes().await {
+            Ok(quotes) => Some(quotes),
             Err(error) => {
                 debug!(%error, "no fee quote: transactions wait");
                 return None;
@@ -45,7 +42,7 @@ pub(super) async fn prepare(
         },
     };
     let block = match waiting.iter().any(|tx| limits::states_gas(&tx.payload)) {
-        true => track.block_gas.get(&track.pool).await,
+        true => track.block_gas.get(&track.pool).await.and_then(|gas| gas.agreed),
         false => None,
     };
     let (mut ready, mut to_sign, mut refused) = (Vec::new(), Vec::new(), Vec::new());
@@ -72,14 +69,14 @@ pub(super) async fn prepare(
                 }
                 _ if is_stuck => {}
                 Estimate::Known(gas_limit) => {
-                    // What nobody says is found out when it is sent.
+                    // It was taken: what most endpoints do not say is found out when it is sent.
                     if let (Some(stated), Some(_)) = (tx.payload.gas_limit, block)
                         && let Err(above) = check_gas(stated, block)
                     {
                         refused.push((tx, above.to_string()));
                         continue;
                     }
-                    let fees = core.first_fees(tx.lane.chain, &tx.payload, quote.as_ref())?;
+                    let fees = core.first_fees(tx.lane.chain, &tx.payload, quotes.as_ref())?;
                     to_sign.push(ToSign { payload: tx.payload.clone(), gas_limit, fees });
                     ready.push(tx);
                 }

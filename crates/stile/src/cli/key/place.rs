@@ -1,8 +1,8 @@
 //! Where keys are: in a store that is configured, or behind a server.
 //!
 //! With a configuration the store itself is worked on, so the first key can be made before any server
-//! runs. Without one the server is asked. No database is ever created here: a key in a new one would
-//! let nobody in anywhere, and close nothing.
+//! runs. Without one the server is asked. No database and no schema is ever made here: a key in a new one
+//! would let nobody in anywhere, and close nothing.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ impl PlaceArgs {
         let file = ConfigFile { config: self.config.clone() };
         let config = file.load(environment)?;
         if let Some(path) = config.store.url.as_str().strip_prefix("sqlite://")
-            && !std::path::Path::new(path).exists()
+            && !std::fs::metadata(path).is_ok_and(|file| file.len() > 0)
         {
             return Err(format!(
                 "there is no database at {path}, and this makes none\n\
@@ -87,7 +87,7 @@ impl Place {
         config: &Config,
         work: impl AsyncFnOnce(&dyn Store) -> Result<T, StoreError>,
     ) -> Result<T, Failure> {
-        let store = on_store::opened(config).await?;
+        let store = on_store::as_it_is(config).await?;
         let done = work(&*store).await;
         store.close().await;
         done.map_err(Failure::from).map_err(naming_the_store(&config.store.url))

@@ -7,6 +7,7 @@ SELECT l.next_nonce, l.fencing_token, l.timeline, stile_timeline() AS here,
                  AND s.setting <> '')
            OR (l.timeline IS NOT NULL AND stile_recovered_to(l.timeline) IS NOT NULL) AS to_a_point,
        EXISTS (SELECT FROM origin o WHERE o.lossy_in = stile_timeline()) AS lossy,
+       (SELECT o.losses FROM origin o) AS losses,
        (SELECT n.nonce FROM nonce n WHERE n.chain_id = $1 AND n.signer = $2
         ORDER BY n.nonce DESC LIMIT 1) AS highest
 FROM lane l

@@ -1,0 +1,90 @@
+//! How far one endpoint's word about fees goes.
+//!
+//! Money is spent by a quote. Where a chain has several endpoints and only one of them answers, the
+//! others may be kept from answering, so its word counts only within reach of what was agreed before.
+
+use crate::FeeQuote;
+
+/// How many times as much one quote may be as another for the two to say the same, and how many times
+/// what was last agreed one word alone counts. Base fees double within six full blocks, so honest
+/// endpoints that are a few blocks apart stay within it.
+pub const TIMES_AGREED: u128 = 4;
+
+impl FeeQuote {
+    /// What a unit of gas costs in all.
+    pub fn price(&self) -> u128 {
+        match *self {
+            Self::Market { base_fee, priority_fee } => base_fee.saturating_add(priority_fee),
+            Self::Legacy { gas_price } => gas_price,
+        }
+    }
+
+    /// Whether two endpoints mean the same by these, apart from what a few blocks change.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let (low, high) = (self.price().min(other.price()), self.price().max(other.price()));
+        high <= low.saturating_mul(TIMES_AGREED)
+    }
+
+    /// As much of one endpoint's word as is within reach of what was last agreed; all of it where nothing
+    /// ever was.
+    pub fn alone_after(self, agreed: Option<&Self>) -> Self {
+        let Some(agreed) = agreed else { return self };
+        let most = agreed.price().saturating_mul(TIMES_AGREED);
+        match self {
+            Self::Market { base_fee, priority_fee } => {
+                Self::Market { base_fee: base_fee.min(most), priority_fee: priority_fee.min(most) }
+            }
+            Self::Legacy { gas_price } => Self::Legacy { gas_price: gas_price.min(most) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn market(base_fee: u128, priority_fee: u128) -> FeeQuote {
+        FeeQuote::Market { base_fee, priority_fee }
+    }
+
+    fn legacy(gas_price: u128) -> FeeQuote {
+        FeeQuote::Legacy { gas_price }
+    }
+
+    #[test]
+    fn hole_42_one_word_alone_counts_only_within_reach_of_what_was_agreed() {
+        let agreed = market(90, 10);
+        for (alone, agreed, expected) in [
+            (market(5_000, 900), None, market(5_000, 900)),
+            (market(95, 12), Some(&agreed), market(95, 12)),
+            (market(400, 400), Some(&agreed), market(400, 400)),
+            (market(401, 10), Some(&agreed), market(400, 10)),
+            (market(90, 5_000), Some(&agreed), market(90, 400)),
+            (market(u128::MAX, u128::MAX), Some(&agreed), market(400, 400)),
+            (market(1, 1), Some(&agreed), market(1, 1)),
+            (legacy(5_000), Some(&agreed), legacy(400)),
+            (market(5_000, 1), Some(&legacy(7)), market(28, 1)),
+            (legacy(9), Some(&legacy(u128::MAX)), legacy(9)),
+        ] {
+            assert_eq!(alone.alone_after(agreed), expected, "{alone:?} {agreed:?}");
+        }
+    }
+
+    #[test]
+    fn hole_42_words_that_are_far_apart_are_no_agreement() {
+        for (one, other, alike) in [
+            (market(90, 10), market(90, 10), true),
+            (market(90, 10), market(390, 10), true),
+            (market(90, 10), market(391, 10), false),
+            (market(90, 10), market(90, 5_000), false),
+            (market(90, 10), legacy(25), true),
+            (market(90, 10), legacy(24), false),
+            (legacy(0), legacy(0), true),
+            (legacy(0), legacy(1), false),
+            (legacy(u128::MAX), legacy(u128::MAX), true),
+        ] {
+            assert_eq!(one.is_like(&other), alike, "{one:?} {other:?}");
+            assert_eq!(other.is_like(&one), alike, "{other:?} {one:?}");
+        }
+    }
+}
