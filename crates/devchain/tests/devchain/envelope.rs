@@ -1,5 +1,7 @@
 //! JSON-RPC: batches, ids, errors.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use serde_json::{Value, json};
 use stile_devchain::{DevChain, DevChainError, Options};
 
@@ -63,8 +65,9 @@ async fn nobody_else_can_reach_it() {
     let options = Options { listen: "0.0.0.0:0".parse().unwrap(), ..Options::default() };
     let refused = DevChain::start(options).await.unwrap_err();
     assert!(matches!(refused, DevChainError::NotLoopback(_)), "{refused}");
-    let chain = Chain::start(manual()).await;
-    let listen = chain.chain.address();
+    // Not one that somebody's client may get when it is free again.
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, testkit::free_port()));
+    let chain = Chain::start(Options { listen, ..manual() }).await;
     let taken = DevChain::start(Options { listen, ..Options::default() }).await.unwrap_err();
     assert!(matches!(taken, DevChainError::Listen { .. }), "{taken}");
     chain.chain.stop().await;

@@ -95,7 +95,11 @@ impl Setup {
             says_when_to_come_back(&answer);
         }
         assert!(began.elapsed() < LIMIT, "took {:?}", began.elapsed());
-        assert_eq!(node.get("/health/ready").await.status, 503);
+        // What was found out a moment ago is believed.
+        eventually("the node to say that it is not ready", async || {
+            (node.get("/health/ready").await.status == 503).then_some(())
+        })
+        .await;
         assert_eq!(node.get("/health/live").await.status, 200);
     }
 }

@@ -88,7 +88,10 @@ async fn both_versions_of_http_are_spoken_inside_tls() {
     let list = ["signer", "list", "--url", node.url(), "--ca", file.to_str().unwrap()];
     assert!(run(&list).await.ok().contains(SIGNER));
     let stranger = run(&list[..4]).await;
-    assert!(stranger.failure().contains("no server answers"), "{stranger:?}");
+    assert!(stranger.failure().contains("--ca or STILE_CA"), "{stranger:?}");
+    let plain = node.url().replace("https:", "http:");
+    let plain = run(&["signer", "list", "--url", &plain]).await;
+    assert!(plain.failure().contains("try https://"), "{plain:?}");
 }
 
 #[tokio::test]
