@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 use serde::Deserialize;
 use serde_json::json;
 use stile_domain::FeeQuote;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use crate::blocks::{With, latest_call, quantity, read_block};
 use crate::calls::Method;
@@ -68,13 +68,13 @@ impl ChainPool {
             })
             .collect();
         let required = self.quorum.required();
-        let deadline = Instant::now() + self.patience();
         let (mut quotes, mut said) = (Vec::new(), Vec::new());
         loop {
-            let answer = match Wait::after(quotes.len(), required, endpoints.len()) {
-                Wait::ForAll => asked.next().await,
-                Wait::Patiently => timeout_at(deadline, asked.next()).await.ok().flatten(),
-                Wait::Briefly => timeout(THE_REST, asked.next()).await.ok().flatten(),
+            let answer = match is_enough(quotes.len(), required, endpoints.len()) {
+                // Each of its questions has a time limit of its own.
+                false => asked.next().await,
+                // The rest may say something too.
+                true => timeout(THE_REST, asked.next()).await.ok().flatten(),
             };
             match answer {
                 Some((_, Ok(quote))) => quotes.push(quote),
@@ -95,27 +95,10 @@ impl ChainPool {
     }
 }
 
-/// How long the next answer is waited for.
-#[derive(Debug, PartialEq, Eq)]
-enum Wait {
-    /// Until everybody has answered or failed: without it nothing is known.
-    ForAll,
-    /// For as long as an endpoint may take: one that answers at once is not believed alone because the
-    /// others are slower.
-    Patiently,
-    /// The rest may say something too.
-    Briefly,
-}
-
-impl Wait {
-    /// After so many quotes, where so many endpoints have to agree and so many were asked.
-    fn after(quotes: usize, required: usize, asked: usize) -> Self {
-        match quotes {
-            few if few < required => Self::ForAll,
-            few if few < asked.min(2) => Self::Patiently,
-            _ => Self::Briefly,
-        }
-    }
+/// Whether so many quotes are enough, where so many endpoints have to agree and so many were asked. One
+/// that answers at once is not believed alone because the others are slower.
+fn is_enough(quotes: usize, required: usize, asked: usize) -> bool {
+    quotes >= required.max(asked.min(2))
 }
 
 /// The quotes in the middle, by what a transaction would offer: two of an even number.
@@ -245,19 +228,18 @@ mod tests {
 
     #[test]
     fn hole_42_the_first_to_answer_is_not_believed_alone() {
-        use Wait::{Briefly, ForAll, Patiently};
-        for (quotes, required, asked, wait) in [
-            (0, 1, 1, ForAll),
-            (1, 1, 1, Briefly),
-            (0, 1, 2, ForAll),
-            (1, 1, 2, Patiently),
-            (2, 1, 2, Briefly),
-            (1, 1, 3, Patiently),
-            (1, 2, 3, ForAll),
-            (2, 2, 3, Briefly),
-            (1, 2, 2, ForAll),
+        for (quotes, required, asked, enough) in [
+            (0, 1, 1, false),
+            (1, 1, 1, true),
+            (0, 1, 2, false),
+            (1, 1, 2, false),
+            (2, 1, 2, true),
+            (1, 1, 3, false),
+            (1, 2, 3, false),
+            (2, 2, 3, true),
+            (1, 2, 2, false),
         ] {
-            assert_eq!(Wait::after(quotes, required, asked), wait, "{quotes} {required} {asked}");
+            assert_eq!(is_enough(quotes, required, asked), enough, "{quotes} {required} {asked}");
         }
     }
 

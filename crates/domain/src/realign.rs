@@ -80,6 +80,8 @@ pub struct Remembered {
     pub memory: Option<Arc<LaneMemory>>,
     /// Why the lane is realigned, if the chain's count alone says so.
     pub ahead: Option<Ahead>,
+    /// Whether others use the key by declaration, so that the chain may be ahead of any database.
+    pub shared: bool,
 }
 
 impl Remembered {
@@ -88,6 +90,13 @@ impl Remembered {
     pub fn cursor(&self, cursor: Nonce, highest: Option<Nonce>) -> Nonce {
         let recorded = highest.map_or(0, |nonce| nonce + 1);
         cursor.max(recorded).max(self.used.unwrap_or(0)).max(self.given_out)
+    }
+
+    /// Whether the chain has seen nonces used that this history of the database has never given out: then
+    /// commits are missing, whatever the operator says about failovers.
+    pub fn shows_a_loss(&self, cursor: Nonce, highest: Option<Nonce>) -> bool {
+        let recorded = cursor.max(highest.map_or(0, |nonce| nonce + 1));
+        !self.shared && self.used.is_some_and(|used| used > recorded)
     }
 
     /// The nonces that are stepped over only because this node remembers to have given them out: the
@@ -114,7 +123,23 @@ mod tests {
         failover: Failover::Ask,
         memory: None,
         ahead: None,
+        shared: false,
     };
+
+    #[test]
+    fn hole_20_a_chain_that_is_ahead_of_the_database_shows_a_loss() {
+        for (used, cursor, highest, shared, shows) in [
+            (None, 5, None, false, false),
+            (Some(5), 5, None, false, false),
+            (Some(7), 5, None, false, true),
+            (Some(7), 5, Some(6), false, false),
+            (Some(7), 5, Some(5), false, true),
+            (Some(7), 5, None, true, false),
+        ] {
+            let remembered = Remembered { used, shared, ..NOTHING };
+            assert_eq!(remembered.shows_a_loss(cursor, highest), shows, "{used:?} {cursor}");
+        }
+    }
 
     #[test]
     fn the_cursor_goes_past_everything_that_is_known_and_never_back() {

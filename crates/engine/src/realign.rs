@@ -21,6 +21,7 @@ use crate::lanes::Slot;
 use crate::metrics;
 use crate::start;
 use crate::tx;
+use crate::tx::settings::OutsideUse;
 
 /// Lost transactions that an entry in a lane's history names.
 const LOST_NAMED: usize = 100;
@@ -69,6 +70,7 @@ pub(crate) async fn realign(
         failover: core.settings.failover,
         memory: memory(core, slot, claim),
         ahead: slot.ahead(&claim),
+        shared: core.settings.tx.outside_use == OutsideUse::Follow,
     };
     let named: Vec<String> = lost.iter().take(LOST_NAMED).map(TxId::to_string).collect();
     let more = json!({ "lostTransactions": lost.len(), "lost": named });

@@ -138,6 +138,7 @@ impl Store for PostgresStore {
     }
 
     async fn arrive(&self) -> Result<Vec<Lane>, StoreError> {
+        schema::check_whole(&self.sessions).await?;
         let unaligned = origin::arrive(&self.sessions).await?;
         reached::learn(&self.sessions).await?;
         stream::name_history(&self.sessions).await?;

@@ -96,7 +96,8 @@ impl Asked<'_> {
                 }
                 let (cursor, highest) = (rows::nonce(cursor), standing.highest.map(rows::nonce));
                 let change = standing.change();
-                let lossless = !change.may_lose(remembered.failover);
+                let lossless = !change.may_lose(remembered.failover)
+                    && !remembered.shows_a_loss(cursor, highest);
                 let covered = match lossless {
                     true => Ok(Vec::new()),
                     false => {

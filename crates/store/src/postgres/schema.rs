@@ -69,6 +69,37 @@ pub(super) async fn check(sessions: &Sessions) -> Result<(), StoreError> {
     crate::open::compare_versions(found, &runner())
 }
 
+/// The unique indexes that what is promised rests on.
+const UNIQUE: [&str; 5] = ["api_key_name", "attempt_hash", "tx_open", "tx_replaces", "tx_request"];
+
+/// Refuses a database in which one of them is missing, as after a backup that was loaded while nodes
+/// wrote: a request id would make several transactions.
+pub(super) async fn check_whole(sessions: &Sessions) -> Result<(), StoreError> {
+    let missing: Option<String> = sessions
+        .within(StoreError::Unavailable, async {
+            let session = sessions.session().await?;
+            let names: (&(dyn ToSql + Sync), Type) = (&&UNIQUE[..], Type::TEXT_ARRAY);
+            let row = session
+                .client()
+                .query_typed_one(
+                    "SELECT string_agg(name, ', ') FROM unnest($1::text[]) AS name
+                     WHERE to_regclass(name) IS NULL",
+                    &[names],
+                )
+                .await?;
+            session.finish();
+            Ok(row.try_get(0)?)
+        })
+        .await?;
+    match missing {
+        None => Ok(()),
+        Some(names) => Err(StoreError::Internal(format!(
+            "the database was not restored whole, indexes are missing ({names}): restore it again, into an empty \
+             database, while no node runs"
+        ))),
+    }
+}
+
 fn runner() -> Runner {
     embedded::migrations::runner()
 }

@@ -404,8 +404,10 @@ impl From<Error> for StoreError {
 
 /// Classes of errors, and errors, that pass: connection, transaction rollback (deadlock),
 /// resources, operator intervention, locks; a standby that takes no writes, a transaction that sat
-/// idle for too long, one that took too long.
-const PASSING: [&str; 8] = ["08", "40", "53", "57", "55", "25006", "25P03", "25P04"];
+/// idle for too long, one that took too long; tables, functions and indexes that are not there, as while
+/// a backup is being loaded.
+const PASSING: [&str; 11] =
+    ["08", "40", "53", "57", "55", "25006", "25P03", "25P04", "42P01", "42883", "42P10"];
 
 /// What became of a statement and the commit that was sent right behind it.
 fn concluded<T>(statement: Result<T, Error>, commit: Result<(), Error>) -> Result<T, StoreError> {

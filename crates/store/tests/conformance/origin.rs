@@ -30,6 +30,7 @@ const NOTHING: Remembered = Remembered {
     failover: Failover::Ask,
     memory: None,
     ahead: None,
+    shared: false,
 };
 
 async fn realign(

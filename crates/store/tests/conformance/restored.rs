@@ -26,6 +26,7 @@ on_both_stores!(
     hole_20_what_is_accepted_after_the_restore_waits_too,
     hole_20_a_lane_that_the_chain_is_ahead_of_gives_out_nothing_before_it_is_realigned,
     hole_20_a_reason_from_another_history_is_none,
+    hole_20_what_the_chain_shows_is_believed_before_what_is_said_about_failovers,
     hole_20_a_promoted_synchronous_standby_holds_nothing_up,
     hole_20_a_word_from_before_the_backup_says_nothing,
     hole_20_a_word_about_one_mark_is_none_about_the_next,
@@ -60,6 +61,7 @@ const ASK: Remembered = Remembered {
     failover: Failover::Ask,
     memory: None,
     ahead: None,
+    shared: false,
 };
 
 async fn realign(bench: &Bench, claim: Claim, remembered: Remembered) -> (Realigned, Claim) {
@@ -240,19 +242,33 @@ async fn hole_20_what_is_accepted_after_the_restore_waits_too(bench: Bench) {
     assert_eq!(answers[1].as_ref().unwrap()[0].nonce, Some(0));
 }
 
+/// The chain has seen nonces used that the database never gave out, so commits are missing.
+async fn hole_20_what_the_chain_shows_is_believed_before_what_is_said_about_failovers(
+    bench: Bench,
+) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &HOLDER, lane(1), 2).await;
+    let waits = accept_one(store, pays(1)).await;
+    let said = Remembered { used: Some(7), failover: Failover::Synchronous, ..ASK };
+    let (realigned, claim) = realign(&bench, claim, said).await;
+    assert_eq!((realigned.to, realigned.restored), (7, true));
+    let answer = bind_txs(store, waiting_binding(claim, 7, [&waits])).await;
+    assert_eq!(answer, Err(Refusal::Restored));
+}
+
 async fn hole_20_a_promoted_synchronous_standby_holds_nothing_up(bench: Bench) {
     let store = &*bench.store;
     let claim = claim_at(store, &HOLDER, lane(1), 2).await;
     let waits = accept_one(store, pays(1)).await;
-    let remembered = Remembered { failover: Failover::Synchronous, ..ASK };
+    let remembered = Remembered { used: Some(2), failover: Failover::Synchronous, ..ASK };
     let (realigned, claim) = realign(&bench, claim, remembered.clone()).await;
     // Whatever is said about failovers: an older file that was put back is none.
     let promoted = bench.database.is_postgres();
     assert_eq!(realigned.restored, !promoted);
     assert_eq!(view(store, lane(1)).await.restored.is_some(), !promoted);
-    let answer = bind_txs(store, waiting_binding(claim, 5, [&waits])).await;
+    let answer = bind_txs(store, waiting_binding(claim, 2, [&waits])).await;
     if promoted {
-        assert_eq!(answer.unwrap()[0].nonce, Some(5));
+        assert_eq!(answer.unwrap()[0].nonce, Some(2));
         // Tables that were loaded from a dump are another matter.
         let raw = bench.raw().await;
         raw.execute("UPDATE lane SET timeline = NULL").await;

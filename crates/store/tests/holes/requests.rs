@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use stile_domain::{Nonce, Payload, Released, TxId, request_hash};
-use stile_store::{Acceptance, Bindable, Claim, NewTx, Refusal, Store, Tx, TxBinding};
+use stile_store::{Acceptance, Bindable, Claim, NewTx, Refusal, Store, StoreError, Tx, TxBinding};
 
 use crate::common::{
     Bench, accept, accept_one, bind, bind_new, bind_txs, claim_at, fresh, give_back, lane, named,
@@ -256,4 +256,26 @@ async fn hole_16e_the_order_is_looked_at_under_the_lanes_lock() {
     blocker.execute("COMMIT").await;
     assert_eq!(binding.await.unwrap(), Err(Refusal::OthersWait));
     bind_txs(store, waiting_binding(claim, 0, [&waits])).await.unwrap();
+}
+
+/// A backup is being loaded into the tables of nodes that run: rows first, indexes later.
+///
+/// Fails if a request is taken while nothing keeps its id from being taken twice.
+#[tokio::test]
+async fn hole_15_nothing_is_accepted_while_the_index_of_request_ids_is_missing() {
+    let bench = Bench::postgres().await;
+    accept_one(&*bench.store, named(lane(1), "before")).await;
+    let raw = bench.raw().await;
+    raw.execute("DROP INDEX tx_request").await;
+    let refused = bench.store.accept(&node("a").node, &[named(lane(1), "one")]).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    let whole = bench.store.arrive().await.unwrap_err().to_string();
+    assert!(whole.contains("tx_request"), "{whole}");
+    raw.execute(
+        "CREATE UNIQUE INDEX tx_request ON tx (tenant, chain_id, signer, request_id)
+         WHERE request_id IS NOT NULL",
+    )
+    .await;
+    accept_one(&*bench.store, named(lane(1), "one")).await;
+    bench.store.arrive().await.unwrap();
 }

@@ -4,6 +4,8 @@
 -- request ids cannot deadlock.
 -- Nothing is accepted for a lane that is not Stile's: such lanes come back instead. Whoever changes the
 -- owner of a lane waits for this commit, or this waits for that one and sees it.
+-- While a backup is being loaded into the tables, the index that makes a request id one transaction is
+-- not there yet: to name it is to fail without it.
 WITH elsewhere AS MATERIALIZED (
     SELECT e.chain_id, e.signer, e.elsewhere FROM stile_lanes_elsewhere($3, $4) e
 ), wanted AS (
@@ -17,7 +19,8 @@ WITH elsewhere AS MATERIALIZED (
     SELECT w.tx_id, w.position, w.tenant, w.chain_id, w.signer, w.request_id, w.request_hash, w.payload,
            w.finality, w.gas_limit, w.replaces, $11, $12, 1, statement_timestamp(), statement_timestamp()
     FROM wanted w
-    WHERE NOT EXISTS (SELECT FROM elsewhere e WHERE e.chain_id = w.chain_id AND e.signer = w.signer)
+    WHERE 'tx_request'::regclass IS NOT NULL
+      AND NOT EXISTS (SELECT FROM elsewhere e WHERE e.chain_id = w.chain_id AND e.signer = w.signer)
     ORDER BY w.tenant, w.chain_id, w.signer, w.request_id, w.position
     ON CONFLICT DO NOTHING
     RETURNING tx_id, position, tenant, chain_id, signer, created_at
