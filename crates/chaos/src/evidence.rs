@@ -132,8 +132,8 @@ pub enum Gas {
     Estimated,
     /// Nothing, and no endpoint ever answers to an estimate of it.
     NeverEstimated,
-    /// More than a block has: no endpoint takes it.
-    TooMuch,
+    /// Less than any transaction needs: no endpoint takes it.
+    TooLittle,
 }
 
 /// What a node said.

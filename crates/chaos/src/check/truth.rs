@@ -61,7 +61,7 @@ struct Reasons<'e> {
     /// Their gas was left to be estimated.
     estimated: BTreeSet<(&'e str, &'e str)>,
     /// They want more gas than a block has.
-    too_much: BTreeSet<(&'e str, &'e str)>,
+    too_little: BTreeSet<(&'e str, &'e str)>,
     /// What was sent past Stile, and what a history sent that is lost.
     others: BTreeSet<&'e str>,
 }
@@ -73,7 +73,7 @@ impl<'e> Reasons<'e> {
         let mut reasons = Self {
             cancelled: BTreeSet::new(),
             estimated: BTreeSet::new(),
-            too_much: BTreeSet::new(),
+            too_little: BTreeSet::new(),
             others: own.chain(lost).collect(),
         };
         for call in &evidence.calls {
@@ -86,7 +86,7 @@ impl<'e> Reasons<'e> {
                     match gas {
                         Gas::Stated => false,
                         Gas::Estimated | Gas::NeverEstimated => reasons.estimated.insert(request),
-                        Gas::TooMuch => reasons.too_much.insert(request),
+                        Gas::TooLittle => reasons.too_little.insert(request),
                     };
                 }
                 _ => {}
@@ -104,7 +104,7 @@ impl<'e> Reasons<'e> {
         let not_estimated = tx.nonce.is_none() && self.estimated.contains(&request);
         let excused = tx.tenant == FILLER_TENANT
             || self.cancelled.contains(tx.id.as_str())
-            || self.too_much.contains(&request)
+            || self.too_little.contains(&request)
             || not_estimated
             || overtaken;
         (!excused).then(|| format!("{} is FAILED, and nobody asked for that", tx.id))
@@ -210,7 +210,7 @@ mod tests {
         assert!(broken(check, &evidence)[0].contains("tx-b is FAILED, and nobody asked for that"));
         for call in &mut evidence.calls {
             if let Ask::Send { gas, .. } = &mut call.ask {
-                *gas = Gas::TooMuch;
+                *gas = Gas::TooLittle;
             }
         }
         assert_eq!(broken(check, &evidence), [] as [String; 0], "no block has room for it");

@@ -19,6 +19,10 @@ const ALREADY_THERE: &str = "already imported";
 /// The data of a transaction whose estimate is never answered to, on any endpoint.
 pub(super) const NEVER_ESTIMATED: &str = "0xe57114a7e0";
 
+/// The data of a transaction with less gas than it needs. Most nodes refuse it, and so does every endpoint
+/// here: anvil takes it, and never mines it.
+pub(super) const NEVER_TAKEN: &str = "0x7007117713";
+
 /// How all endpoints of a run behave.
 #[derive(Debug, Default)]
 pub(super) struct Manners {
@@ -85,6 +89,9 @@ impl Manners {
             Some((_, ReadOnly::Forbidden)) => return Some(Reaction::Status(403)),
             None => {}
         }
+        if raw.contains(NEVER_TAKEN.trim_start_matches("0x")) {
+            return Some(Reaction::Error(-32000, "intrinsic gas too low".to_owned()));
+        }
         // One is said by a family of chains, the other by nobody.
         let words = match raw.bytes().last() {
             Some(b'0'..=b'7') => "tx already exists in cache",
@@ -109,6 +116,8 @@ mod tests {
         let send = |node, endpoint| manners.reaction(node, endpoint, SEND, &json!(["0x00"]));
         assert_eq!(send(1, ENDPOINTS - 1), Some(Reaction::Status(403)));
         assert_eq!((send(1, 0), send(0, ENDPOINTS - 1)), (None, None));
+        let refused = manners.reaction(0, 0, SEND, &json!(["0x02f8aa857007117713c0"]));
+        assert!(matches!(refused, Some(Reaction::Error(-32000, _))), "{refused:?}");
         manners.is_read_only(1, ReadOnly::NoMethod);
         assert!(matches!(send(1, ENDPOINTS - 1), Some(Reaction::Error(-32601, _))));
     }

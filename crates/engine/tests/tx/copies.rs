@@ -10,7 +10,7 @@ use stile_engine::{
     Node, OutsideUse, RestoreError, Settings, TxRequest, TxSettings, Verdict, Word,
 };
 use stile_store::{OpenOptions, Store, Tx, open};
-use testkit::{Anvil, RpcProxy, eventually};
+use testkit::{Anvil, DEADLINE, RpcProxy, eventually, eventually_within};
 use uuid::Uuid;
 
 use crate::common::{Bench, QUEUE};
@@ -242,7 +242,8 @@ async fn hole_20_a_lane_does_not_settle_itself_while_a_pool_is_away() {
     away.heal().await;
     here.heal().await;
     anvil.mine(1).await;
-    eventually("it to settle itself", async || {
+    // The endpoint that was away is looked at again after a pause that has grown.
+    eventually_within(4 * DEADLINE, "it to settle itself", async || {
         let known = mark().await;
         (!known.mark.unwrap().is_open()).then_some(())
     })

@@ -9,7 +9,7 @@ use crate::evidence::{Answer, Ask, Call, Gas};
 use crate::random::Random;
 use crate::run::chain::SINK;
 use crate::run::diary::now;
-use crate::run::manners::NEVER_ESTIMATED;
+use crate::run::manners::{NEVER_ESTIMATED, NEVER_TAKEN};
 use crate::run::stage::Stage;
 
 /// How long a client waits for an answer. A stopped node gives none.
@@ -21,8 +21,8 @@ const UNTIL_NO_ESTIMATE: Duration = Duration::from_secs(20);
 /// What is repeated: these problems pass.
 const PASSING: [&str; 4] = ["not-holder", "fenced", "lane-paused", "queue-full"];
 
-/// More than three blocks of the chain have.
-const TOO_MUCH_GAS: &str = "100000000";
+/// What a transfer needs that carries no data, and less than one with data does.
+const TRANSFER_GAS: &str = "21000";
 
 /// One client.
 #[derive(Debug)]
@@ -111,11 +111,12 @@ fn written(ask: &Ask) -> (String, Value, Option<&str>) {
         Ask::Send { signer, request_id, wei, gas } => {
             let mut payload = json!({ "to": SINK, "value": wei.to_string() });
             match gas {
-                Gas::Stated => payload["gasLimit"] = json!("21000"),
+                Gas::Stated => payload["gasLimit"] = json!(TRANSFER_GAS),
                 Gas::Estimated => {}
                 Gas::NeverEstimated => payload["data"] = json!(NEVER_ESTIMATED),
-                Gas::TooMuch => {
-                    payload["gasLimit"] = json!(TOO_MUCH_GAS);
+                Gas::TooLittle => {
+                    payload["gasLimit"] = json!(TRANSFER_GAS);
+                    payload["data"] = json!(NEVER_TAKEN);
                     // Stated, so that it is about gas alone: what outsiders pay drives the market up for
                     // a while, and an offer from then is hard to outbid once it has come down.
                     payload["maxFeePerGas"] = json!("3000000000");

@@ -39,7 +39,7 @@ async fn transfer(caller: &mut Caller) {
     let request_id = caller.fresh_name();
     let gas = match caller.random.below(100) {
         0..12 => Gas::Estimated,
-        12..14 => Gas::TooMuch,
+        12..14 => Gas::TooLittle,
         _ => Gas::Stated,
     };
     let ask = Ask::Send { signer: signer.clone(), request_id: request_id.clone(), wei, gas };
