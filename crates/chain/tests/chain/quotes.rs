@@ -55,6 +55,22 @@ async fn hole_42_the_slower_of_two_endpoints_is_heard_before_money_is_spent() {
     assert!(!quotes.is_alone, "{quotes:?}");
 }
 
+/// Each answer of the honest one comes in time, and all that a quote takes do not come within that time.
+///
+/// Fails if the quote as a whole has the time of one answer.
+#[tokio::test]
+async fn hole_42_an_endpoint_is_heard_however_many_slow_answers_its_quote_takes() {
+    let (liar, honest) = (asks_for(Some(1_000_000)).await, asks_for(Some(7)).await);
+    let slow = RpcProxy::start(honest.url()).await;
+    let each = Duration::from_millis(1_200);
+    slow.delay("eth_feeHistory", each);
+    slow.delay("eth_gasPrice", each);
+    let options = PoolOptions { answer_timeout: Duration::from_secs(2), ..Default::default() };
+    let pool = pool_with([liar.url().to_owned(), slow.url()], options);
+    let quotes = pool.fee_quotes().await.unwrap();
+    assert_eq!((quotes.offered, quotes.is_alone), (FeeQuote::Legacy { gas_price: 7 }, false));
+}
+
 #[tokio::test]
 async fn hole_42_a_word_that_nobody_else_has_is_known_for_one() {
     let (first, second) = (asks_for(Some(9)).await, asks_for(Some(7)).await);
