@@ -69,24 +69,31 @@ pub(super) async fn check(sessions: &Sessions) -> Result<(), StoreError> {
     crate::open::compare_versions(found, &runner())
 }
 
-/// The unique indexes that what is promised rests on.
-const UNIQUE: [&str; 5] = ["api_key_name", "attempt_hash", "tx_open", "tx_replaces", "tx_request"];
+/// The unique indexes that what is promised rests on, each with its table.
+const UNIQUE: [(&str, &str); 10] = [
+    ("api_key_name", "api_key"),
+    ("attempt_hash", "attempt"),
+    ("attempt_pkey", "attempt"),
+    ("lane_pkey", "lane"),
+    ("lost_tx_claimed_by_key", "lost_tx"),
+    ("nonce_pkey", "nonce"),
+    ("tx_open", "tx"),
+    ("tx_pkey", "tx"),
+    ("tx_replaces", "tx"),
+    ("tx_request", "tx"),
+];
 
-/// Refuses a database in which one of them is missing, as after a backup that was loaded while nodes
-/// wrote: a request id would make several transactions.
+/// Refuses a database in which one of them is not in force, as after a backup that was loaded while
+/// nodes wrote: a request id would make several transactions. An index whose creation failed is there
+/// by its name and keeps nothing out.
 pub(super) async fn check_whole(sessions: &Sessions) -> Result<(), StoreError> {
+    let (names, tables): (Vec<&str>, Vec<&str>) = UNIQUE.into_iter().unzip();
     let missing: Option<String> = sessions
         .within(StoreError::Unavailable, async {
             let session = sessions.session().await?;
-            let names: (&(dyn ToSql + Sync), Type) = (&&UNIQUE[..], Type::TEXT_ARRAY);
-            let row = session
-                .client()
-                .query_typed_one(
-                    "SELECT string_agg(name, ', ') FROM unnest($1::text[]) AS name
-                     WHERE to_regclass(name) IS NULL",
-                    &[names],
-                )
-                .await?;
+            let list = |list| -> (&(dyn ToSql + Sync), Type) { (list, Type::TEXT_ARRAY) };
+            let row =
+                session.client().query_typed_one(WHOLE, &[list(&names), list(&tables)]).await?;
             session.finish();
             Ok(row.try_get(0)?)
         })
@@ -94,11 +101,17 @@ pub(super) async fn check_whole(sessions: &Sessions) -> Result<(), StoreError> {
     match missing {
         None => Ok(()),
         Some(names) => Err(StoreError::Internal(format!(
-            "the database was not restored whole, indexes are missing ({names}): restore it again, into an empty \
-             database, while no node runs"
+            "the database was not restored whole, indexes are missing or not valid ({names}): restore it again, into \
+             an empty database, while no node runs"
         ))),
     }
 }
+
+/// The names of those that are not in force.
+const WHOLE: &str = "SELECT string_agg(w.name, ', ') FROM unnest($1::text[], $2::text[]) AS w (name, on_table)
+     WHERE NOT EXISTS (SELECT FROM pg_index i
+                       WHERE i.indexrelid = to_regclass(w.name) AND i.indrelid = to_regclass(w.on_table)
+                         AND i.indisunique AND i.indisvalid)";
 
 fn runner() -> Runner {
     embedded::migrations::runner()

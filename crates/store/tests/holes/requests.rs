@@ -279,3 +279,41 @@ async fn hole_15_nothing_is_accepted_while_the_index_of_request_ids_is_missing()
     accept_one(&*bench.store, named(lane(1), "one")).await;
     bench.store.arrive().await.unwrap();
 }
+
+/// An index whose creation failed has its name and keeps nothing out.
+///
+/// Fails if a request is taken twice because an index of that name is there.
+#[tokio::test]
+async fn hole_15_nothing_is_accepted_while_the_index_of_request_ids_is_not_valid() {
+    let bench = Bench::postgres().await;
+    accept_one(&*bench.store, named(lane(1), "one")).await;
+    let raw = bench.raw().await;
+    raw.execute("DROP INDEX tx_request").await;
+    // As after CREATE UNIQUE INDEX CONCURRENTLY that has failed.
+    raw.execute(
+        "CREATE UNIQUE INDEX tx_request ON tx (tenant, chain_id, signer, request_id)
+         WHERE request_id IS NOT NULL",
+    )
+    .await;
+    raw.execute(
+        "UPDATE pg_index SET indisvalid = false, indisready = false
+         WHERE indexrelid = 'tx_request'::regclass",
+    )
+    .await;
+    for id in ["one", "two"] {
+        let refused = bench.store.accept(&node("a").node, &[named(lane(1), id)]).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    }
+    let whole = bench.store.arrive().await.unwrap_err().to_string();
+    assert!(whole.contains("tx_request"), "{whole}");
+}
+
+/// The nonce ledger's key is looked at too: its rows are plain inserts, which nothing else keeps apart.
+#[tokio::test]
+async fn hole_16b_no_node_starts_where_the_ledger_has_no_key() {
+    let bench = Bench::postgres().await;
+    let raw = bench.raw().await;
+    raw.execute("ALTER TABLE nonce DROP CONSTRAINT nonce_pkey").await;
+    let whole = bench.store.arrive().await.unwrap_err().to_string();
+    assert!(whole.contains("nonce_pkey"), "{whole}");
+}
