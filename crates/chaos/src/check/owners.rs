@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{About, Findings, Rule};
-use crate::evidence::{Answer, Ask, Call, Evidence, Micros, Tx};
+use crate::evidence::{Answer, Ask, Call, Event, Evidence, Micros, Tx};
 
 /// Somebody who had a nonce, and when.
 #[derive(Debug)]
@@ -14,6 +14,9 @@ struct Claim {
     by: Micros,
     /// It may have been without it from then on; `None` if it never gave it back.
     until: Option<Micros>,
+    /// Between these two the database did not know that it had it: it went back to before, and then it was
+    /// found on the chain.
+    unknown: Option<(Micros, Micros)>,
 }
 
 pub(super) fn check(evidence: &Evidence) -> Findings {
@@ -52,7 +55,14 @@ pub(super) fn check(evidence: &Evidence) -> Findings {
 }
 
 fn one_after_the_other(first: &Claim, second: &Claim) -> bool {
-    first.until.is_some_and(|until| until <= second.by)
+    first.until.is_some_and(|until| until <= second.by) || while_unknown(first, second)
+}
+
+/// Whether somebody had the nonce, and gave it back unused, only while the database did not know who had
+/// used it. The chain's nodes would have refused whatever was sent with it.
+fn while_unknown(somebody: &Claim, owner: &Claim) -> bool {
+    let Some((from, to)) = owner.unknown else { return false };
+    somebody.by >= from && somebody.until.is_some_and(|until| until <= to)
 }
 
 /// Who says that it has which nonce: transactions by the store, holders by what they were told.
@@ -69,12 +79,13 @@ fn claims(evidence: &Evidence) -> BTreeMap<(String, u64), Vec<Claim>> {
             owner,
             by,
             until: None,
+            unknown: unknown(evidence, tx, history),
         });
     }
     for (hold_id, (signer, nonce, by)) in holds(evidence) {
         let until = given_back(evidence, &hold_id);
         let owner = format!("hold {hold_id}");
-        claims.entry((signer, nonce)).or_default().push(Claim { owner, by, until });
+        claims.entry((signer, nonce)).or_default().push(Claim { owner, by, until, unknown: None });
     }
     claims
 }
@@ -85,6 +96,14 @@ fn recovered(evidence: &Evidence, tx: &Tx) -> Option<Micros> {
     let hash = tx.tx_hash.as_ref()?;
     let lost = evidence.lost_attempts.iter().filter(|attempt| attempt.hash == *hash);
     lost.map(|attempt| attempt.created_at).min()
+}
+
+/// From when to when the database did not know that a transaction had its nonce.
+fn unknown(evidence: &Evidence, tx: &Tx, history: &[&Event]) -> Option<(Micros, Micros)> {
+    let had = recovered(evidence, tx)?;
+    let found = history.iter().find(|event| event.kind == "RECOVERED")?.at;
+    let lost = evidence.restores.iter().filter(|restore| restore.at >= had && restore.at <= found);
+    Some((lost.map(|restore| restore.at).min()?, found))
 }
 
 /// Each hold that a caller was told of: account, nonce, and the first time it was told.
@@ -187,6 +206,19 @@ mod tests {
         assert_eq!(broken(check, &evidence).len(), 1);
         evidence.lost_attempts.push(attempt);
         assert_eq!(broken(check, &evidence), [] as [String; 0]);
+    }
+
+    #[test]
+    fn a_nonce_may_be_lent_out_while_the_database_does_not_know_who_used_it() {
+        let claim = |by, until, unknown| Claim { owner: String::new(), by, until, unknown };
+        let found = claim(10, None, Some((20, 40)));
+        for (by, until, may) in
+            [(21, Some(39), true), (19, Some(39), false), (21, Some(41), false), (21, None, false)]
+        {
+            assert_eq!(one_after_the_other(&claim(by, until, None), &found), may, "{by} {until:?}");
+        }
+        let known = claim(10, None, None);
+        assert!(!one_after_the_other(&claim(21, Some(39), None), &known));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{About, Findings, Rule};
-use crate::evidence::{Ask, Attempt, Event, Evidence, FILLER_TENANT, Gas, Place, Tx};
+use crate::evidence::{Ask, Attempt, Event, Evidence, FILLER_TENANT, Gas, LieTold, Place, Tx};
+use crate::schedule::Kind;
 
 pub(super) fn check(evidence: &Evidence) -> Findings {
     let mut findings = Findings::of(Rule::C6);
@@ -166,7 +167,9 @@ fn reopened_for_nothing(evidence: &Evidence, events: &[&Event], hashes: &[&str])
             let was_block = data["was"]["blockHash"].as_str().unwrap_or_default();
             let lied_about = evidence.made_up.contains(was_block)
                 || hashes.iter().any(|hash| evidence.made_up.contains(*hash));
-            if !behind && (reopened || !lied_about) {
+            let flickered =
+                displaced_for_a_moment(evidence, event, was_block, &events[place + 1..]);
+            if !behind && (reopened || !(lied_about || flickered)) {
                 let kind = &event.kind;
                 return Some(format!(
                     "{kind} at height {own:?}, and no such block was ever replaced"
@@ -176,6 +179,22 @@ fn reopened_for_nothing(evidence: &Evidence, events: &[&Event], hashes: &[&str])
         height = data["blockNumber"].as_u64().or(height);
     }
     None
+}
+
+/// Whether a true block was told of again after it was taken out, while an endpoint made up blocks: one of
+/// those may be followed in its place until it is outvoted.
+fn displaced_for_a_moment(
+    evidence: &Evidence,
+    gone: &Event,
+    block: &str,
+    later: &[&Event],
+) -> bool {
+    let makes_up = |lie: &LieTold| lie.kind == Kind::LiarBlocks.name() && lie.at <= gone.at;
+    let told_again = |event: &&Event| {
+        let data: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
+        data["blockHash"] == block
+    };
+    !block.is_empty() && evidence.lies.iter().any(makes_up) && later.iter().any(told_again)
 }
 
 #[cfg(test)]
@@ -271,6 +290,39 @@ mod tests {
         evidence.made_up.insert("0xmade-up".to_owned());
         evidence.events.push(gone(6, 60));
         assert_eq!(broken(check, &evidence).len(), 1, "it was called done");
+    }
+
+    #[test]
+    fn a_true_block_may_be_displaced_by_a_liars_for_a_moment() {
+        let mut evidence = good();
+        evidence.events.retain(|event| event.tx_id != "tx-a" || event.kind != "CONFIRMED");
+        let of_block = |(seq, entry), kind, data: &str| Event {
+            data: data.to_owned(),
+            ..event("tx-a", seq, entry, kind, "SUBMITTED", 1)
+        };
+        let was = "{\"was\":{\"blockNumber\":1,\"blockHash\":\"0xtrue\"}}";
+        evidence.events.push(of_block((5, 5), "REORGED", was));
+        evidence.events.push(of_block(
+            (6, 6),
+            "MINED",
+            "{\"blockNumber\":1,\"blockHash\":\"0xtrue\"}",
+        ));
+        assert!(broken(check, &evidence)[0].contains("no such block was ever replaced"));
+        let lie = |kind| LieTold {
+            at: 0,
+            kind,
+            endpoint: 0,
+            nodes: 3,
+            doctors: 3,
+            metrics: 3,
+            others: 0,
+        };
+        evidence.lies.push(lie("liar leaps ahead"));
+        assert_eq!(broken(check, &evidence).len(), 1, "nobody made up blocks");
+        evidence.lies.push(lie(Kind::LiarBlocks.name()));
+        assert_eq!(broken(check, &evidence), [] as [String; 0]);
+        evidence.events.pop();
+        assert_eq!(broken(check, &evidence).len(), 1, "and it was not told of again");
     }
 
     #[test]
