@@ -9,7 +9,7 @@ use crate::{FeeLimitReached, FeeQuote, Fees, Payload};
 pub const TIMES_THE_MARKET: u128 = 10;
 
 /// Where nobody has set a limit, so much may be offered whatever the chain asks for: 100 gwei.
-const LEAST_LIMIT_WEI: u128 = 100_000_000_000;
+pub(crate) const LEAST_LIMIT_WEI: u128 = 100_000_000_000;
 
 /// The most gas that is taken while the chain does not say what its blocks have: no chain has transactions
 /// that need more.

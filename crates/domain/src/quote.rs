@@ -4,6 +4,7 @@
 //! others may be kept from answering, so its word counts only within reach of what was agreed before.
 
 use crate::FeeQuote;
+use crate::ceiling::LEAST_LIMIT_WEI;
 
 /// How many times as much one quote may be as another for the two to say the same, and how many times
 /// what was last agreed one word alone counts. Base fees double within six full blocks, so honest
@@ -25,14 +26,18 @@ impl FeeQuote {
         high <= low.saturating_mul(TIMES_AGREED)
     }
 
-    /// As much of one endpoint's word as is within reach of what was last agreed; all of it where nothing
-    /// ever was.
+    /// As much of one endpoint's word as is within reach of what was last agreed; where nothing ever was,
+    /// as is within the limit that holds while nobody says what the chain asks for.
     pub fn alone_after(self, agreed: Option<&Self>) -> Self {
-        let Some(agreed) = agreed else { return self };
-        let most = agreed.price().saturating_mul(TIMES_AGREED);
+        let most = match agreed {
+            Some(agreed) => agreed.price().saturating_mul(TIMES_AGREED),
+            None => LEAST_LIMIT_WEI,
+        };
         match self {
             Self::Market { base_fee, priority_fee } => {
-                Self::Market { base_fee: base_fee.min(most), priority_fee: priority_fee.min(most) }
+                let base_fee = base_fee.min(most);
+                let left = most.saturating_sub(base_fee).max(1);
+                Self::Market { base_fee, priority_fee: priority_fee.min(left) }
             }
             Self::Legacy { gas_price } => Self::Legacy { gas_price: gas_price.min(most) },
         }
@@ -56,11 +61,13 @@ mod tests {
         let agreed = market(90, 10);
         for (alone, agreed, expected) in [
             (market(5_000, 900), None, market(5_000, 900)),
+            (legacy(u128::MAX), None, legacy(LEAST_LIMIT_WEI)),
             (market(95, 12), Some(&agreed), market(95, 12)),
-            (market(400, 400), Some(&agreed), market(400, 400)),
-            (market(401, 10), Some(&agreed), market(400, 10)),
-            (market(90, 5_000), Some(&agreed), market(90, 400)),
-            (market(u128::MAX, u128::MAX), Some(&agreed), market(400, 400)),
+            (market(300, 100), Some(&agreed), market(300, 100)),
+            (market(400, 400), Some(&agreed), market(400, 1)),
+            (market(401, 10), Some(&agreed), market(400, 1)),
+            (market(90, 5_000), Some(&agreed), market(90, 310)),
+            (market(u128::MAX, u128::MAX), Some(&agreed), market(400, 1)),
             (market(1, 1), Some(&agreed), market(1, 1)),
             (legacy(5_000), Some(&agreed), legacy(400)),
             (market(5_000, 1), Some(&legacy(7)), market(28, 1)),

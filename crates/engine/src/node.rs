@@ -90,6 +90,7 @@ impl Node {
         let lanes_of_ours = RolloutView::new(store.rollout().await?);
         let (recorder, inbox) = tx::Recorder::new();
         let window = settings.tx.reorg_window as usize;
+        let tracks = tx::Tracks::new(&managed.chains, window, &settings.tx);
         // One missed beat is no death.
         let heard_within = settings.lease.renew_interval * 3;
         let in_store = InStore::new(Arc::clone(&store), heard_within);
@@ -109,7 +110,7 @@ impl Node {
             rollout: lanes_of_ours,
             signing: Signing::default(),
             signers: managed.signers,
-            tracks: tx::Tracks::new(&managed.chains, window),
+            tracks,
             recorder,
             producers: TaskTracker::new(),
             events: watch::Sender::new(0),

@@ -174,17 +174,35 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Pro
 }
 
 /// What [`is_key`] asks for.
-pub(crate) const KEY_RULE: &str = "must be 1 to 255 visible ASCII characters";
+pub(crate) const KEY_RULE: &str =
+    "must be 1 to 255 visible ASCII characters, with no blank at either end";
 
 /// Whether a text can be a caller's own name for a request.
 pub(crate) fn is_key(text: &str) -> bool {
+    // HTTP takes blanks off the ends of a header: with them it would be another name there.
+    let is_trimmed = text.trim_matches(' ') == text;
     let visible = text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
-    visible && (1..=255).contains(&text.len())
+    visible && is_trimmed && (1..=255).contains(&text.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::full_name;
+    use super::{full_name, is_key};
+
+    #[test]
+    fn hole_15_a_blank_at_an_end_makes_no_other_name() {
+        for (text, is) in [
+            ("dup", true),
+            ("two words", true),
+            ("dup ", false),
+            (" dup", false),
+            (" ", false),
+            ("", false),
+            ("é", false),
+        ] {
+            assert_eq!(is_key(text), is, "{text:?}");
+        }
+    }
 
     #[test]
     fn a_field_is_named_with_the_path_to_it() {

@@ -54,8 +54,8 @@ schemas! {
         amount("^(0x[0-9a-fA-F]{1,16}|[0-9]{1,19})$").examples(["21000"]);
     Nonce "A nonce."
         whole(0, i64::try_from(MAX_NONCE).unwrap_or(i64::MAX)).examples([7]);
-    RequestId "A caller's own name for a request: 1 to 255 visible ASCII characters."
-        pattern("^[ -~]{1,255}$");
+    RequestId "A caller's own name for a request: 1 to 255 visible ASCII characters, with no blank at either end."
+        pattern("^[!-~]([ -~]{0,253}[!-~])?$");
     Reason "Words for people: something to read, and no more than 1024 bytes of it in UTF-8."
         text(r"^[^\x00]*\S[^\x00]*$", "not sent").max_length(Some(1024));
     Limit "How many to list; 100 if left out."

@@ -1,7 +1,6 @@
 //! Where the facts come from.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use stile_domain::{Failover, FeeQuote, Lane, Nonce, Timestamp};
 use stile_store::{Attempt, LedgerOwner, OpenTx};
@@ -27,8 +26,9 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         Some(track) => track.pool.report(lane.signer, None).await,
         None => Vec::new(),
     };
-    let latest = usual(first.iter().filter_map(|said| said.latest).collect());
+    let counts: Vec<Nonce> = first.iter().filter_map(|said| said.latest).collect();
     let view = core.store.lanes(&[lane]).await?.pop().flatten().ok_or(CareError::NotStarted)?;
+    let latest = usual(counts, view.next_nonce);
     let head = match latest {
         Some(latest) if view.next_nonce.is_some_and(|cursor| latest < cursor) => {
             Some(head(core, lane, latest).await?)
@@ -68,7 +68,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         paused: view.paused,
         elsewhere: view.elsewhere,
         aligned: view.aligned,
-        uncompared: core.lanes.slot(lane).uncompared_within(Duration::MAX),
+        uncompared: core.lanes.slot(lane).uncompared(),
         restored: match view.restored {
             Some(_) => Some(restored_facts(core, lane).await?),
             None => None,
@@ -121,9 +121,13 @@ async fn restored_facts(core: &Arc<Core>, lane: Lane) -> Result<RestoredFacts, C
 }
 
 /// What most endpoints say; the higher one of two.
-fn usual(mut counts: Vec<Nonce>) -> Option<Nonce> {
+fn usual(mut counts: Vec<Nonce>, cursor: Option<Nonce>) -> Option<Nonce> {
     counts.sort_unstable();
-    counts.get(counts.len() / 2).copied()
+    let higher = *counts.get(counts.len() / 2)?;
+    let lower = counts[(counts.len() - 1) / 2];
+    // Of two that differ, one alone says that somebody else uses the key.
+    let is_claimed = cursor.is_some_and(|cursor| higher > cursor);
+    Some(if is_claimed { lower } else { higher })
 }
 
 async fn head(core: &Core, lane: Lane, nonce: Nonce) -> Result<HeadFacts, CareError> {
@@ -165,5 +169,27 @@ fn tx_facts(open: &OpenTx, mut attempts: Vec<Attempt>) -> TxFacts {
         fee_limit: limit.map(|limit| limit.to_string()),
         attempts: count,
         newest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::usual;
+
+    #[test]
+    fn hole_23_one_count_of_two_is_no_outside_use() {
+        for (counts, cursor, expected) in [
+            (vec![], Some(11), None),
+            (vec![61], Some(11), Some(61)),
+            (vec![61, 11], Some(11), Some(11)),
+            (vec![61, 62], Some(11), Some(61)),
+            // One of the two is behind.
+            (vec![5, 11], Some(11), Some(11)),
+            (vec![11, 11, 61], Some(11), Some(11)),
+            (vec![11, 61, 61], Some(11), Some(61)),
+            (vec![0, 50], None, Some(50)),
+        ] {
+            assert_eq!(usual(counts.clone(), cursor), expected, "{counts:?}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::tx::track::Track;
 
 /// The quotes of a chain.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Quotes {
     known: Mutex<Known>,
     /// Whoever has it asks; the others wait for the answer.
@@ -26,20 +26,30 @@ struct Known {
     last: Option<(Instant, FeeQuotes)>,
     /// What several endpoints last said alike.
     agreed: Option<FeeQuote>,
+    /// The lower of what two last said together, alike or not. One that is always out of its mind keeps
+    /// them from agreeing for ever.
+    heard: Option<FeeQuote>,
+    /// The operator has set the most that is paid.
+    is_limited: bool,
 }
 
 impl Known {
     /// Takes what the endpoints say. One of several that alone says something is believed only within
-    /// reach of what was last agreed.
+    /// reach of what was last agreed, or heard from two. Where nothing ever was, it is believed up to the
+    /// limit that the operator has set, or that holds where nobody says anything.
     fn take(&mut self, told: FeeQuotes) -> FeeQuotes {
-        let taken = match told.is_alone {
+        let known = self.agreed.or(self.heard);
+        let taken = match told.is_alone && (known.is_some() || !self.is_limited) {
             true => FeeQuotes {
-                offered: told.offered.alone_after(self.agreed.as_ref()),
-                highest: told.highest.alone_after(self.agreed.as_ref()),
+                offered: told.offered.alone_after(known.as_ref()),
+                highest: told.highest.alone_after(known.as_ref()),
                 ..told
             },
             false => told,
         };
+        if !told.is_alone {
+            self.heard = Some(told.offered);
+        }
         if !told.is_alone && told.offered.is_like(&told.highest) {
             self.agreed = Some(told.offered);
         }
@@ -53,6 +63,12 @@ impl Known {
 }
 
 impl Quotes {
+    /// `is_limited`: the operator has set the most that is paid.
+    pub(crate) fn new(is_limited: bool) -> Self {
+        let known = Known { is_limited, ..Known::default() };
+        Self { known: Mutex::new(known), asking: tokio::sync::Mutex::default() }
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,11 +137,14 @@ mod tests {
     #[test]
     fn hole_42_a_lone_word_is_held_against_what_was_last_agreed() {
         let mut known = Known::default();
+        let gwei = |gwei: u128| gwei * 1_000_000_000;
         for (said, expected) in [
-            // Nothing was ever agreed.
+            // Nothing was ever heard from two.
             (told(9_000, 9_000, true), told(9_000, 9_000, true)),
+            (told(gwei(5_000), gwei(5_000), true), told(gwei(100), gwei(100), true)),
             (told(10, 1_000, false), told(10, 1_000, false)),
-            (told(9_000, 9_000, true), told(9_000, 9_000, true)),
+            // They did not agree: one of them may always be out of its mind.
+            (told(9_000, 9_000, true), told(40, 40, true)),
             (told(10, 12, false), told(10, 12, false)),
             (told(9_000, 9_000, true), told(40, 40, true)),
             // What is bounded, or contradicted, is no agreement to go on from.
@@ -140,5 +159,14 @@ mod tests {
             assert_eq!(known.take(said), expected, "{said:?}");
             assert_eq!(known.since(before), Some(expected));
         }
+    }
+
+    #[test]
+    fn hole_42_a_lone_word_counts_up_to_the_limit_that_is_set() {
+        let mut known = Known { is_limited: true, ..Known::default() };
+        let dear = told(300_000_000_000, 300_000_000_000, true);
+        assert_eq!(known.take(dear), dear, "what is offered is cut to the limit");
+        known.take(told(10, 12, false));
+        assert_eq!(known.take(dear), told(40, 40, true));
     }
 }

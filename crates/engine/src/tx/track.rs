@@ -14,6 +14,7 @@ use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
 use crate::tx::limits::BlockGas;
 use crate::tx::quotes::Quotes;
+use crate::tx::settings::TxSettings;
 use crate::tx::submit::Queues;
 
 /// The chains that transactions go to.
@@ -72,7 +73,7 @@ const LEFT_REMEMBERED: u64 = 100_000;
 const LEFT_KEPT: usize = 8;
 
 impl Tracks {
-    pub(crate) fn new(chains: &Chains, window: usize) -> Self {
+    pub(crate) fn new(chains: &Chains, window: usize, settings: &TxSettings) -> Self {
         let tracks = chains.iter().map(|pool| {
             let track = Track {
                 pool: Arc::clone(pool),
@@ -81,7 +82,7 @@ impl Tracks {
                 book: Mutex::default(),
                 window: Mutex::new(HeaderWindow::new(window, [])),
                 heads: Mutex::default(),
-                quotes: Quotes::default(),
+                quotes: Quotes::new(settings.fee_limit(pool.chain()).is_some()),
                 block_gas: BlockGas::default(),
                 adopted: Mutex::default(),
                 funds: Mutex::default(),
