@@ -90,7 +90,7 @@ pub use mined::MinedTx;
 pub use nonces::{BlockTag, ChainError, NonceSource};
 pub use places::Places;
 pub use pool::ChainPool;
-pub use pooled::Pool;
+pub use pooled::{Pool, Pools};
 pub use receipts::ReceiptAnswer;
 pub use report::EndpointReport;
 pub use send::{EndpointSaid, NotAsked, SendAnswer};

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy::primitives::Address;
 use futures::future::join_all;
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use stile_domain::{Nonce, first_cursor};
+use tokio::time::timeout;
 
 use crate::accounts::{At, count_call, read_count};
 use crate::blocks::quantity;
@@ -34,13 +36,37 @@ pub struct Pool {
     pub shown: Option<Nonce>,
 }
 
+/// What the endpoints in use have of an account, with their pools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pools {
+    /// Of those that say it.
+    pub all: Vec<Pool>,
+    /// Hosts and ports of those that do not.
+    pub silent: Vec<String>,
+}
+
 impl ChainPool {
     /// What the endpoints in use have of an account with their pools. Those that say they have this nonce
-    /// or more are asked to show it.
-    pub async fn pools(&self, account: Address, from: Nonce) -> Result<Vec<Pool>, ChainError> {
+    /// or more are asked to show it. None is waited for longer than `within`.
+    pub async fn pools(
+        &self,
+        account: Address,
+        from: Nonce,
+        within: Duration,
+    ) -> Result<Pools, ChainError> {
         let endpoints = self.usable().await?;
-        let asked = endpoints.iter().map(|endpoint| self.pool_of(endpoint, account, from));
-        Ok(join_all(asked).await.into_iter().flatten().collect())
+        let asked = endpoints.iter().map(|endpoint| {
+            let asked = self.pool_of(endpoint, account, from);
+            async move { timeout(within, asked).await.ok().flatten() }
+        });
+        let mut pools = Pools::default();
+        for (endpoint, told) in endpoints.iter().zip(join_all(asked).await) {
+            match told {
+                Some(pool) => pools.all.push(pool),
+                None => pools.silent.push(endpoint.shown().to_owned()),
+            }
+        }
+        Ok(pools)
     }
 
     /// `None` if it does not say.

@@ -92,7 +92,7 @@ pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
 pub use quorum::{Counted, Decision, Quorum, QuorumError, Verdict, Votes};
 pub use quote::TIMES_AGREED;
-pub use realign::{Ahead, Failover, HistoryChange, REMEMBERED, Remembered};
+pub use realign::{Ahead, Failover, HistoryChange, Loss, Others, REMEMBERED, Remembered};
 pub use receipt::Receipt;
 pub use recovery::{Found, Waiting, lost_attempt, match_found};
 pub use rendezvous::preferred;

@@ -80,8 +80,33 @@ pub struct Remembered {
     pub memory: Option<Arc<LaneMemory>>,
     /// Why the lane is realigned, if the chain's count alone says so.
     pub ahead: Option<Ahead>,
-    /// Whether others use the key by declaration, so that the chain may be ahead of any database.
-    pub shared: bool,
+    /// Whether some endpoint has transactions of the account beyond the cursor in its pool.
+    pub pooled: bool,
+    /// Who else uses the key.
+    pub others: Others,
+}
+
+/// Who uses a key besides Stile, so that the chain may be ahead of any database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Others {
+    /// Nobody, as far as is known.
+    #[default]
+    None,
+    /// Others, by declaration.
+    Declared,
+    /// Whoever has the lane: it is not Stile's yet, or not any more.
+    Owner,
+}
+
+/// What tells that commits are missing though a standby is said to have had them all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing.
+    Unseen,
+    /// The chain is ahead of this lane. Others use its key by declaration, so it may be theirs.
+    OfThisLane,
+    /// Commits of the database are missing: none of its lanes is taken for whole.
+    OfTheDatabase,
 }
 
 impl Remembered {
@@ -92,11 +117,20 @@ impl Remembered {
         cursor.max(recorded).max(self.used.unwrap_or(0)).max(self.given_out)
     }
 
-    /// Whether the chain has seen nonces used that this history of the database has never given out: then
-    /// commits are missing, whatever the operator says about failovers.
-    pub fn shows_a_loss(&self, cursor: Nonce, highest: Option<Nonce>) -> bool {
+    /// Whether commits are missing, whatever the operator says about failovers: this node has seen
+    /// nonces given out, or a token, that this history of the database does not know; or the chain has
+    /// seen nonces used, or has them in a pool, that it has never given out.
+    pub fn shows_a_loss(&self, cursor: Nonce, highest: Option<Nonce>, token: u64) -> Loss {
         let recorded = cursor.max(highest.map_or(0, |nonce| nonce + 1));
-        !self.shared && self.used.is_some_and(|used| used > recorded)
+        if self.given_out > recorded || self.token > token {
+            return Loss::OfTheDatabase;
+        }
+        let is_ahead = self.pooled || self.used.is_some_and(|used| used > recorded);
+        match self.others {
+            Others::None if is_ahead => Loss::OfTheDatabase,
+            Others::Declared if is_ahead => Loss::OfThisLane,
+            _ => Loss::Unseen,
+        }
     }
 
     /// The nonces that are stepped over only because this node remembers to have given them out: the
@@ -123,21 +157,46 @@ mod tests {
         failover: Failover::Ask,
         memory: None,
         ahead: None,
-        shared: false,
+        pooled: false,
+        others: Others::None,
     };
 
     #[test]
     fn hole_20_a_chain_that_is_ahead_of_the_database_shows_a_loss() {
-        for (used, cursor, highest, shared, shows) in [
-            (None, 5, None, false, false),
-            (Some(5), 5, None, false, false),
-            (Some(7), 5, None, false, true),
-            (Some(7), 5, Some(6), false, false),
-            (Some(7), 5, Some(5), false, true),
-            (Some(7), 5, None, true, false),
+        use Loss::{OfTheDatabase, OfThisLane, Unseen};
+        let (none, declared, owner) = (Others::None, Others::Declared, Others::Owner);
+        for (used, pooled, cursor, highest, others, shows) in [
+            (None, false, 5, None, none, Unseen),
+            (Some(5), false, 5, None, none, Unseen),
+            (Some(7), false, 5, None, none, OfTheDatabase),
+            (Some(7), false, 5, Some(6), none, Unseen),
+            (Some(7), false, 5, Some(5), none, OfTheDatabase),
+            // Not mined yet.
+            (Some(5), true, 5, None, none, OfTheDatabase),
+            // It may be theirs.
+            (Some(7), false, 5, None, declared, OfThisLane),
+            (Some(5), true, 5, None, declared, OfThisLane),
+            (Some(5), false, 5, None, declared, Unseen),
+            (Some(7), true, 5, None, owner, Unseen),
         ] {
-            let remembered = Remembered { used, shared, ..NOTHING };
-            assert_eq!(remembered.shows_a_loss(cursor, highest), shows, "{used:?} {cursor}");
+            let remembered = Remembered { used, pooled, others, ..NOTHING };
+            let found = remembered.shows_a_loss(cursor, highest, 0);
+            assert_eq!(found, shows, "{used:?} {pooled} {cursor} {others:?}");
+        }
+    }
+
+    #[test]
+    fn hole_20_what_a_node_has_seen_and_the_database_does_not_know_shows_a_loss() {
+        for (given_out, seen, token, others, shows) in [
+            (5, 9, 9, Others::None, Loss::Unseen),
+            (6, 9, 9, Others::None, Loss::OfTheDatabase),
+            (6, 9, 9, Others::Owner, Loss::OfTheDatabase),
+            (5, 10, 9, Others::Declared, Loss::OfTheDatabase),
+            (0, 0, 9, Others::None, Loss::Unseen),
+        ] {
+            let remembered = Remembered { given_out, token: seen, others, ..NOTHING };
+            let found = remembered.shows_a_loss(5, None, token);
+            assert_eq!(found, shows, "{given_out} {seen} {token}");
         }
     }
 

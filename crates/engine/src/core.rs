@@ -170,6 +170,11 @@ impl Core {
     /// under the new claim.
     pub(crate) fn remember(&self, slot: &Slot, held: &HeldLane, until: Instant) -> bool {
         let claim = held.claim;
+        if claim.token().get() < slot.seen_token() {
+            // Tokens never fall: the database is another one, or an older one. What was found in the one
+            // before says nothing about this one.
+            slot.set_compared(false);
+        }
         let new = held.takeover == Takeover::Taken || slot.claim() != Some(claim);
         if new {
             tx::give_up(self, slot.lane());

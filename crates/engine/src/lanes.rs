@@ -86,7 +86,8 @@ pub(crate) struct Slot {
 /// A cursor of which the chain does not say whether it is ahead.
 #[derive(Debug)]
 struct Uncompared {
-    asked: Instant,
+    /// When the count was asked for in vain; `None` of a lane that has not begun.
+    asked: Option<Instant>,
     why: String,
     goes_on: bool,
 }
@@ -340,14 +341,26 @@ impl Slot {
 
     /// The chain does not say whether it is ahead of the cursor. `true` if that is news.
     pub(crate) fn note_uncompared(&self, why: String, goes_on: bool) -> bool {
-        let asked = Instant::now();
+        let asked = Some(Instant::now());
         locked(&self.uncompared).replace(Uncompared { asked, why, goes_on }).is_none()
+    }
+
+    /// The chain does not say where the lane is to begin. `true` if that is news.
+    pub(crate) fn note_not_begun(&self, why: String) -> bool {
+        let told = Uncompared { asked: None, why, goes_on: false };
+        locked(&self.uncompared).replace(told).is_none()
+    }
+
+    /// Why the cursor is not compared with the chain, or why there is none yet, if that was tried in vain.
+    pub(crate) fn uncompared(&self) -> Option<String> {
+        locked(&self.uncompared).as_ref().map(|it| it.why.clone())
     }
 
     /// Why the cursor is not compared with the chain, if that was tried in vain within this time.
     pub(crate) fn uncompared_within(&self, time: Duration) -> Option<String> {
         let known = locked(&self.uncompared);
-        known.as_ref().filter(|it| it.asked.elapsed() < time).map(|it| it.why.clone())
+        let lately = |it: &&Uncompared| it.asked.is_some_and(|asked| asked.elapsed() < time);
+        known.as_ref().filter(lately).map(|it| it.why.clone())
     }
 
     /// Whether nonces are given out from a cursor that could not be compared with the chain.

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use stile_domain::{Ahead, Lane, LaneMemory, Remembered, TxId};
+use stile_domain::{Ahead, Lane, LaneMemory, Others, Remembered, TxId};
 use stile_store::{Claim, LaneView, Refusal, StoreError};
 use tracing::{error, warn};
 
@@ -48,10 +48,12 @@ pub(crate) async fn fall_behind(
     written.map(|written| written.map(|()| behind))
 }
 
+/// `pooled`: some endpoint has transactions beyond the cursor in its pool.
 pub(crate) async fn realign(
     core: &Arc<Core>,
     slot: &Arc<Slot>,
     view: &LaneView,
+    pooled: bool,
 ) -> Result<(), NonceError> {
     let lane = slot.lane();
     if view.aligned {
@@ -70,7 +72,12 @@ pub(crate) async fn realign(
         failover: core.settings.failover,
         memory: memory(core, slot, claim),
         ahead: slot.ahead(&claim),
-        shared: core.settings.tx.outside_use == OutsideUse::Follow,
+        pooled,
+        others: match core.settings.tx.outside_use {
+            _ if view.elsewhere.is_some() => Others::Owner,
+            OutsideUse::Follow => Others::Declared,
+            OutsideUse::Pause => Others::None,
+        },
     };
     let named: Vec<String> = lost.iter().take(LOST_NAMED).map(TxId::to_string).collect();
     let more = json!({ "lostTransactions": lost.len(), "lost": named });

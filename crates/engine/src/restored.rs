@@ -243,7 +243,11 @@ async fn is_by_count(core: &Core, lane: Lane) -> Result<bool, StoreError> {
     let mut before = None;
     loop {
         let entries = core.store.lane_history(lane, before, ENTRIES).await?;
-        if let Some(entry) = entries.iter().find(|it| it.kind == LaneEventKind::Realigned) {
+        // One that lost nothing leaves an open mark as it was.
+        let marks = |it: &&stile_store::LaneEvent| {
+            it.kind == LaneEventKind::Realigned && it.data["restored"] == true
+        };
+        if let Some(entry) = entries.iter().find(marks) {
             return Ok(may_settle(&entry.data, core.settings.tx.outside_use));
         }
         match entries.last() {

@@ -12,8 +12,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stile_chain::{BlockTag, ChainError, Pool};
-use stile_domain::{Counted, Lane, Nonce, first_cursor};
+use stile_chain::{BlockTag, ChainError, Pools as Told};
+use stile_domain::{Counted, Failover, Lane, Nonce, first_cursor};
 use stile_store::{Beginning, LaneView, Refusal, StoreError};
 use tracing::{info, warn};
 
@@ -33,16 +33,28 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// How soon the chain is asked again that did not say.
 const ASKED_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long each endpoint may take to say what it has in its pool.
+const POOL_WITHIN: Duration = Duration::from_secs(10);
+
 /// Sets the cursor of a lane that has none yet, or none in this history of the database.
 pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), NonceError> {
     if let Some(why) = slot.uncompared_within(ASKED_AGAIN) {
         return go_on_or_wait(core, slot.lane(), why);
     }
+    let claim = slot.claim();
+    // Before the row is read: a token that somebody raises meanwhile is none that the database has lost.
+    let seen_token = slot.seen_token();
     let mut view = read(core, slot.lane()).await?;
     let mut asked = None;
     let stopped = view.as_ref().is_some_and(is_stopped);
     let has_cursor = view.as_ref().is_some_and(|view| view.next_nonce.is_some());
-    if has_cursor && !stopped && is_to_be_compared(core, slot) {
+    let is_aligned = view.as_ref().is_none_or(|view| view.aligned);
+    let is_asked = match is_aligned {
+        true => is_to_be_compared(core, slot),
+        // It is held against the chain anyway. Only pools can show what is not mined yet.
+        false => believes_failovers(core) && is_comparable(core, slot.lane()),
+    };
+    if has_cursor && !stopped && is_asked {
         let cursor = view.as_ref().and_then(|view| view.next_nonce).unwrap_or_default();
         let count = ask_count(core, slot.lane()).await;
         asked = Some((count, ask_pools(core, slot.lane(), cursor).await));
@@ -52,7 +64,9 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
     match view {
         Some(mut view) if view.next_nonce.is_some() => {
             let compared = match asked {
-                Some((count, pools)) => compare(core, slot, &mut view, count, &pools).await?,
+                Some((count, pools)) => {
+                    compare(core, slot, (&mut view, seen_token), count, &pools).await?
+                }
                 None => Compared::InStep,
             };
             if let Compared::Unknown(why) = compared {
@@ -62,14 +76,20 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
                 }
                 return go_on_or_wait(core, slot.lane(), why);
             }
-            realign::realign(core, slot, &view).await?;
+            let pooled = matches!(compared, Compared::Pooled);
+            realign::realign(core, slot, &view, pooled).await?;
         }
         _ => begin(core, slot).await?,
     }
-    if slot.claim().is_some() && !stopped {
+    if claim.is_some() && slot.claim().is_some() && !stopped {
         slot.set_compared(true);
     }
     Ok(())
+}
+
+/// Whether the operator says that failovers lose nothing.
+fn believes_failovers(core: &Core) -> bool {
+    core.settings.failover == Failover::Synchronous
 }
 
 /// Whether a lane gives out nothing as it is: then it is compared once it does.
@@ -97,9 +117,12 @@ async fn read(core: &Core, lane: Lane) -> Result<Option<LaneView>, StoreError> {
 /// Whether a lane's cursor is to be held against the chain before anything is planned from it. Not
 /// where no transactions are sent.
 pub(crate) fn is_to_be_compared(core: &Core, slot: &Slot) -> bool {
-    !slot.is_compared()
-        && core.settings.chain_query != ChainQuery::Disabled
-        && core.tracks.get(slot.lane().chain).is_some()
+    !slot.is_compared() && is_comparable(core, slot.lane())
+}
+
+/// Whether there is a chain to hold a lane against.
+fn is_comparable(core: &Core, lane: Lane) -> bool {
+    core.settings.chain_query != ChainQuery::Disabled && core.tracks.get(lane.chain).is_some()
 }
 
 /// The account's count, or why the chain does not say it.
@@ -115,6 +138,8 @@ enum Compared {
     InStep,
     /// The chain is ahead: the lane is to be realigned.
     Ahead,
+    /// The lane is to be realigned anyway, and somebody has more of it in a pool.
+    Pooled,
     /// Nobody knows, and why not.
     Unknown(String),
 }
@@ -124,17 +149,32 @@ enum Compared {
 async fn compare(
     core: &Arc<Core>,
     slot: &Arc<Slot>,
-    view: &mut LaneView,
+    (view, seen_token): (&mut LaneView, u64),
     count: Result<Counted, String>,
-    pools: &[Pool],
+    pools: &Told,
 ) -> Result<Compared, NonceError> {
     let (lane, cursor) = (slot.lane(), view.next_nonce.unwrap_or_default());
     let Some(claim) = slot.claim() else { return Ok(Compared::InStep) };
     let known = view.restored.is_some_and(|mark| mark.is_open());
-    if !view.aligned || is_stopped(view) || known {
+    if !view.aligned && !is_stopped(view) {
+        if !believes_failovers(core) {
+            return Ok(Compared::InStep);
+        }
+        return Ok(match judge_pools(core, slot, cursor, pools) {
+            Pools::Ahead(_) => Compared::Pooled,
+            Pools::InStep => Compared::InStep,
+            Pools::Claimed(why) => Compared::Unknown(why),
+        });
+    }
+    let went_back = view.owner.token.get() < seen_token;
+    if is_stopped(view) || (known && !went_back) {
         return Ok(Compared::InStep);
     }
     let has = match count {
+        _ if went_back => format!(
+            "this node has seen the signer under fencing token {seen_token}, and the database has {}",
+            view.owner.token.get()
+        ),
         Ok(count) if count.at_most <= cursor => match judge_pools(core, slot, cursor, pools) {
             Pools::Ahead(has) => has,
             Pools::InStep => return Ok(Compared::InStep),
@@ -155,7 +195,7 @@ async fn compare(
         "{has}, but only nonces below {cursor} were given out: an older copy of the database was put back, or \
          somebody else signs with this key"
     );
-    let settles_itself = core.settings.tx.outside_use == OutsideUse::Follow;
+    let settles_itself = core.settings.tx.outside_use == OutsideUse::Follow && !went_back;
     match realign::fall_behind(core, slot, &claim, reason.clone(), settles_itself).await {
         Ok(Ok(_)) => {}
         Ok(Err(Refusal::Fenced(owner))) if core.is_ours(&owner) => {
@@ -165,6 +205,10 @@ async fn compare(
         Ok(Err(Refusal::Fenced(owner))) => {
             core.lost(slot, claim, &owner, "start");
             return Err(NonceError::Fenced { lane, owner: Box::new(owner) });
+        }
+        Ok(Err(Refusal::CursorMoved)) => {
+            let why = "the database has just failed over or was restored".to_owned();
+            return Err(NonceError::Unaligned { lane, why });
         }
         Ok(Err(refusal)) => return Err(NonceError::Internal(refusal.to_string())),
         Err(error) => {
@@ -177,19 +221,18 @@ async fn compare(
     Ok(Compared::Ahead)
 }
 
-/// What each endpoint has of an account with its pool. Not where others use the key by declaration.
-async fn ask_pools(core: &Core, lane: Lane, cursor: Nonce) -> Vec<Pool> {
-    let Some(track) = core.tracks.get(lane.chain) else { return Vec::new() };
-    if core.settings.tx.outside_use == OutsideUse::Follow {
-        return Vec::new();
-    }
-    let asked = track.pool.pools(lane.signer, cursor);
+/// What each endpoint has of an account with its pool. Where others use the key by declaration it may be
+/// theirs: then the lane settles itself once that is mined or gone.
+async fn ask_pools(core: &Core, lane: Lane, cursor: Nonce) -> Told {
+    let Some(track) = core.tracks.get(lane.chain) else { return Told::default() };
+    let asked = track.pool.pools(lane.signer, cursor, POOL_WITHIN);
+    // Where no endpoint can be asked at all, nobody says the count either, and the lane waits for that.
     tokio::time::timeout(ANSWER_WITHIN, asked).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// What pools say about the cursor. They were asked before it was read. What few of them claim and do
 /// not show is waited for, and not for ever: one endpoint alone stops nobody.
-fn judge_pools(core: &Core, slot: &Slot, cursor: Nonce, pools: &[Pool]) -> Pools {
+fn judge_pools(core: &Core, slot: &Slot, cursor: Nonce, pools: &Told) -> Pools {
     let lane = slot.lane();
     let Some(track) = core.tracks.get(lane.chain) else { return Pools::InStep };
     match pools::judge(pools, cursor, track.pool.quorum().required()) {
@@ -221,8 +264,14 @@ pub(crate) async fn used_below(core: &Core, lane: Lane) -> Result<Option<Nonce>,
 
 async fn begin(core: &Core, slot: &Slot) -> Result<(), NonceError> {
     let lane = slot.lane();
-    let used = used_below(core, lane).await;
-    let used = used.map_err(|e| NonceError::ChainUnavailable { lane, why: e.to_string() })?;
+    let used = used_below(core, lane).await.map_err(|error| {
+        let why = error.to_string();
+        if slot.note_not_begun(why.clone()) {
+            warn!(signer = %lane.signer, chain = %lane.chain, why,
+                  "it is not known where this lane begins: asked again");
+        }
+        NonceError::ChainUnavailable { lane, why }
+    })?;
     // In a database that was emptied under this node the lane is new, but not its nonces.
     let at = used.unwrap_or(0).max(slot.given_out());
     let Some(claim) = slot.claim() else { return Ok(()) };

@@ -105,7 +105,8 @@ pub trait RestoreStore: Send + Sync + std::fmt::Debug {
     // --- the holder's writes, each of them fenced ----------------------------------------------
 
     /// The chain shows more of a lane than the database: it gives out nothing any more before it is
-    /// realigned, like the lanes of a database that was put back.
+    /// realigned, like the lanes of a database that was put back. [`Refusal::CursorMoved`] if it is to be
+    /// realigned for another reason already.
     async fn set_unaligned(
         &self,
         claim: &Claim,

@@ -231,6 +231,9 @@ async fn set_unaligned(
             core.lost(&slot, claim, &owner, "resume");
             Ok(None)
         }
+        Err(Refusal::CursorMoved) => Err(StoreError::Unavailable(
+            "the database has just failed over or was restored: look again".to_owned(),
+        )),
         Err(refusal) => Err(StoreError::Internal(refusal.to_string())),
     }
 }

@@ -11,16 +11,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 use stile_domain::{
-    HistoryChange, HoldId, Lane, LaneEventKind, NodeId, Nonce, REMEMBERED, Remembered,
+    HistoryChange, HoldId, Lane, LaneEventKind, Loss, NodeId, Nonce, REMEMBERED, Remembered,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
+use tracing::warn;
 use uuid::Uuid;
 
 use super::fence::{FenceResult, Fenced, fence};
 use super::rows;
 use super::session::Sessions;
-use crate::lane_entries::realigned_data;
+use crate::lane_entries::{SETTLES_ITSELF, realigned_data};
 use crate::{Claim, FencingToken, Realigned, Refusal, StoreError};
 
 pub(super) async fn arrive(sessions: &Sessions) -> Result<Vec<Lane>, StoreError> {
@@ -30,8 +31,12 @@ pub(super) async fn arrive(sessions: &Sessions) -> Result<Vec<Lane>, StoreError>
 }
 
 /// What tells one server from another, standbys aside. Some who offer PostgreSQL as a service let
-/// nobody ask; then only the tables count.
+/// nobody ask, or do not have the function; then only the tables count.
 async fn server(sessions: &Sessions) -> Result<String, StoreError> {
+    let sql = "SELECT to_regprocedure('pg_control_system()') IS NOT NULL AS has";
+    if !sessions.read(sql, &[]).await?.first().is_some_and(|row| row.get("has")) {
+        return Ok(String::new());
+    }
     let sql = "SELECT system_identifier::text FROM pg_control_system()";
     match sessions.read(sql, &[]).await {
         Ok(rows) => Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default()),
@@ -51,12 +56,47 @@ pub(super) async fn realign(
     lease: Duration,
 ) -> Result<Result<Option<Realigned>, Refusal>, StoreError> {
     let asked = Asked { node, claim, remembered, data, lease };
-    if let Some(answer) = asked.realign(sessions, true).await? {
-        return Ok(answer);
+    match asked.realign(sessions, true).await? {
+        Answer::Done(answer) => return Ok(answer),
+        Answer::OtherTables => {
+            arrive(sessions).await?;
+        }
+        Answer::Loss { losses, before } => note_loss(sessions, losses, &before).await?,
     }
-    arrive(sessions).await?;
-    let answer = asked.realign(sessions, false).await?;
-    Ok(answer.unwrap_or(Ok(None)))
+    match asked.realign(sessions, false).await? {
+        Answer::Done(answer) => Ok(answer),
+        Answer::OtherTables | Answer::Loss { .. } => Ok(Ok(None)),
+    }
+}
+
+/// A standby was promoted that is said to have had every commit, and something contradicts that. No lane
+/// of this history is taken for whole from then on.
+async fn note_loss(
+    sessions: &Sessions,
+    losses: Option<i64>,
+    before: &str,
+) -> Result<(), StoreError> {
+    let sql = include_str!("sql/note_loss.sql");
+    let found = sessions.write(sql, &[&losses, &timeline(before)]).await?;
+    let row = found.first().ok_or_else(|| StoreError::Internal("no answer".into()))?;
+    if row.try_get("noted")? {
+        warn!(
+            lanes = row.try_get::<_, i64>("lanes")?,
+            "store.failover says that failovers lose nothing, and commits are missing: signers are compared with their \
+             chains, and what waits is not sent by itself"
+        );
+    }
+    Ok(())
+}
+
+/// What came of realigning a lane.
+enum Answer {
+    /// It was done, or is not to be done.
+    Done(Result<Option<Realigned>, Refusal>),
+    /// The tables are others than the lane was in, which is to be noted first.
+    OtherTables,
+    /// Commits are missing, which is to be noted first.
+    Loss { losses: Option<i64>, before: String },
 }
 
 /// What a lane is to be realigned with.
@@ -69,12 +109,8 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// `None` if the tables are others than the lane was in, where that is to be noted first.
-    async fn realign(
-        &self,
-        sessions: &Sessions,
-        note_first: bool,
-    ) -> Result<Option<Result<Option<Realigned>, Refusal>>, StoreError> {
+    /// With `note_first`, what concerns other lanes too is to be noted before anything is written.
+    async fn realign(&self, sessions: &Sessions, note_first: bool) -> Result<Answer, StoreError> {
         let Self { node, claim, remembered, data, lease } = *self;
         sessions
             .within(StoreError::CommitUnknown, async {
@@ -82,22 +118,30 @@ impl Asked<'_> {
                     fence(sessions, &[(*claim, None)], lease).await?;
                 if let Some(refusal) = refused.remove(&claim.lane) {
                     fenced.into_transaction().rollback().await?;
-                    return Ok(Some(Err(refusal)));
+                    return Ok(Answer::Done(Err(refusal)));
                 }
                 let standing = fenced.alignment(claim.lane).await?;
                 let history = (standing.before.as_deref(), standing.here.as_str());
                 let Some(cursor) = standing.cursor.filter(|_| history.0 != Some(history.1)) else {
                     fenced.into_transaction().rollback().await?;
-                    return Ok(Some(Ok(None)));
+                    return Ok(Answer::Done(Ok(None)));
                 };
                 if note_first && standing.is_elsewhere() {
                     fenced.into_transaction().rollback().await?;
-                    return Ok(None);
+                    return Ok(Answer::OtherTables);
                 }
                 let (cursor, highest) = (rows::nonce(cursor), standing.highest.map(rows::nonce));
                 let change = standing.change();
-                let lossless = !change.may_lose(remembered.failover)
-                    && !remembered.shows_a_loss(cursor, highest);
+                let may_lose = change.may_lose(remembered.failover);
+                let loss = remembered.shows_a_loss(cursor, highest, claim.token.get());
+                if let (true, false, Loss::OfTheDatabase, Some(before)) =
+                    (note_first, may_lose, loss, history.0)
+                {
+                    let (losses, before) = (standing.losses, before.to_owned());
+                    fenced.into_transaction().rollback().await?;
+                    return Ok(Answer::Loss { losses, before });
+                }
+                let lossless = !may_lose && loss == Loss::Unseen;
                 let covered = match lossless {
                     true => Ok(Vec::new()),
                     false => {
@@ -120,6 +164,14 @@ impl Asked<'_> {
                     realigned_data(data, &realigned, remembered, history, &standing.name());
                 // Not known, but believed: see `note_loss.sql`.
                 data["lossless"] = lossless.into();
+                if !may_lose && loss == Loss::OfThisLane {
+                    data["reason"] = OTHERS_MAY_HAVE.into();
+                    data[SETTLES_ITSELF] = true.into();
+                }
+                // What a person is to be asked about is not settled by what comes on top of it.
+                if standing.is_marked && data[SETTLES_ITSELF] == true {
+                    data[SETTLES_ITSELF] = false.into();
+                }
                 if let Err(why) = &covered {
                     data["notCovered"] = why.to_string().into();
                 }
@@ -130,7 +182,7 @@ impl Asked<'_> {
                     return Err(StoreError::Unavailable(why));
                 }
                 fenced.realign_and_commit(node, claim.lane, &realigned, &kept, &data).await?;
-                Ok(Some(Ok(Some(realigned))))
+                Ok(Answer::Done(Ok(Some(realigned))))
             })
             .await
     }
@@ -155,7 +207,13 @@ struct Standing {
     to_a_point: bool,
     lossy: bool,
     losses: Option<i64>,
+    /// What was restored before is not settled yet.
+    is_marked: bool,
 }
+
+/// Why a lane is marked that others use by declaration.
+const OTHERS_MAY_HAVE: &str = "the chain has more transactions of the account than the database that took over \
+                               knows of: others who use the key may have sent them, or commits are missing";
 
 /// The name of a history of the database: where it is written, and how often commits were found to be gone.
 fn name(here: &str, losses: Option<i64>) -> String {
@@ -180,6 +238,7 @@ impl Standing {
             to_a_point: row.try_get("to_a_point")?,
             lossy: row.try_get("lossy")?,
             losses: row.try_get("losses")?,
+            is_marked: row.try_get("is_marked")?,
         })
     }
 

@@ -97,7 +97,7 @@ impl RestoreStore for PostgresStore {
     ) -> Result<Result<(), Refusal>, StoreError> {
         let passed = async {
             match pass(&self.sessions, claim, None, lease).await? {
-                Ok((fenced, _)) => fenced.set_unaligned_and_commit(claim.lane).await.map(Ok),
+                Ok((fenced, _)) => fenced.set_unaligned_and_commit(claim.lane).await,
                 Err(refusal) => Ok(Err(refusal)),
             }
         };
@@ -365,13 +365,15 @@ impl Fenced {
             .await
     }
 
-    async fn set_unaligned_and_commit(self, lane: Lane) -> Result<(), StoreError> {
-        self.into_transaction()
-            .execute_and_commit(
+    async fn set_unaligned_and_commit(self, lane: Lane) -> Result<Result<(), Refusal>, StoreError> {
+        let set = self
+            .into_transaction()
+            .query_and_commit(
                 include_str!("sql/set_unaligned.sql"),
                 &[&rows::chain(lane), &lane.signer.as_slice()],
             )
-            .await
+            .await?;
+        Ok(if set.is_empty() { Err(Refusal::CursorMoved) } else { Ok(()) })
     }
 
     async fn step_over_and_commit(

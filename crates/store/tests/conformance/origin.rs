@@ -2,7 +2,9 @@
 //! chain, and then past all that can have been given out.
 
 use serde_json::json;
-use stile_domain::{Failover, HeldExpiry, HoldStatus, Lane, LaneEventKind, Remembered, Step};
+use stile_domain::{
+    Failover, HeldExpiry, HoldStatus, Lane, LaneEventKind, Others, Remembered, Step,
+};
 use stile_store::{NewLaneEvent, OpenOptions, Realign, Realigned, Refusal, Renewal, Store, open};
 
 use crate::common::{
@@ -30,7 +32,8 @@ const NOTHING: Remembered = Remembered {
     failover: Failover::Ask,
     memory: None,
     ahead: None,
-    shared: false,
+    pooled: false,
+    others: Others::None,
 };
 
 async fn realign(

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 use stile_domain::{
-    Ahead, B256, EventKind, Failover, HoldStatus, Holder, LaneEventKind, NodeMode, Nonce, Payload,
-    REMEMBERED, Remembered, Step, SubState, TxState, U256,
+    Ahead, B256, EventKind, Failover, HoldStatus, Holder, LaneEventKind, NodeMode, Nonce, Others,
+    Payload, REMEMBERED, Remembered, Step, SubState, TxState, U256,
 };
 use stile_store::{
     Beginning, Claim, LaneChanges, LostTx, MarkOutcome, NewAttempt, NewLaneEvent, NewTx,
@@ -27,6 +27,8 @@ on_both_stores!(
     hole_20_a_lane_that_the_chain_is_ahead_of_gives_out_nothing_before_it_is_realigned,
     hole_20_a_reason_from_another_history_is_none,
     hole_20_what_the_chain_shows_is_believed_before_what_is_said_about_failovers,
+    hole_20_a_loss_that_one_lane_shows_is_a_loss_of_all,
+    hole_20_what_the_holder_remembers_is_believed_before_what_is_said_about_failovers,
     hole_20_a_promoted_synchronous_standby_holds_nothing_up,
     hole_20_a_word_from_before_the_backup_says_nothing,
     hole_20_a_word_about_one_mark_is_none_about_the_next,
@@ -61,7 +63,8 @@ const ASK: Remembered = Remembered {
     failover: Failover::Ask,
     memory: None,
     ahead: None,
-    shared: false,
+    pooled: false,
+    others: Others::None,
 };
 
 async fn realign(bench: &Bench, claim: Claim, remembered: Remembered) -> (Realigned, Claim) {
@@ -254,6 +257,43 @@ async fn hole_20_what_the_chain_shows_is_believed_before_what_is_said_about_fail
     assert_eq!((realigned.to, realigned.restored), (7, true));
     let answer = bind_txs(store, waiting_binding(claim, 7, [&waits])).await;
     assert_eq!(answer, Err(Refusal::Restored));
+}
+
+async fn hole_20_a_loss_that_one_lane_shows_is_a_loss_of_all(bench: Bench) {
+    let store = &*bench.store;
+    store.arrive().await.unwrap();
+    let mut claims = Vec::new();
+    for number in [1, 2, 3] {
+        claims.push(claim_at(store, &HOLDER, lane(number), 2).await);
+    }
+    bench.lose_history().await;
+    let sync = |used| Remembered { used: Some(used), failover: Failover::Synchronous, ..ASK };
+    let realign = async |number: usize, used| {
+        let lane = claims[number - 1].lane();
+        let claim = held(store, &HOLDER, lane, LEASE).await.claim;
+        let answer = store.realign(&A_NODE, &claim, &sync(used), &json!({}), LEASE).await;
+        answer.unwrap().unwrap().map(|realigned| realigned.restored)
+    };
+    // Nothing contradicts yet, on a server.
+    let believed = bench.database.is_postgres();
+    assert_eq!(realign(1, 2).await, Some(!believed));
+    // It does here: the chain has more. The first one is looked at again.
+    assert_eq!(realign(2, 7).await, Some(true));
+    assert_eq!(realign(3, 2).await, Some(true), "in the same history");
+    assert_eq!(realign(1, 2).await, believed.then_some(true));
+}
+
+async fn hole_20_what_the_holder_remembers_is_believed_before_what_is_said_about_failovers(
+    bench: Bench,
+) {
+    let store = &*bench.store;
+    for (number, given_out, token) in [(1, 3, 0), (2, 2, 1_000)] {
+        let claim = claim_at(store, &HOLDER, lane(number), 2).await;
+        let failover = Failover::Synchronous;
+        let said = Remembered { used: Some(2), given_out, token, failover, ..ASK };
+        let (realigned, _) = realign(&bench, claim, said).await;
+        assert!(realigned.restored, "{given_out} {token}");
+    }
 }
 
 async fn hole_20_a_promoted_synchronous_standby_holds_nothing_up(bench: Bench) {

@@ -1,7 +1,8 @@
 -- Sets a cursor that is not set yet, with the first entry of the lane's history. In a database that has
 -- lost commits a lane may only seem new. One whose account has been used is marked too: if its holder
 -- knows it from before ($7), until what was restored is settled, and while other lanes are to be held
--- against their chains, or the tables are not the known ones. After a promotion of a standby that had everything ($8) that says nothing.
+-- against their chains, or the tables are not the known ones. After a promotion of a standby that had everything ($8)
+-- that says nothing, unless something has shown that it had not.
 WITH here AS MATERIALIZED (
     SELECT stile_timeline() AS timeline
 ), restored AS (
@@ -12,6 +13,7 @@ WITH here AS MATERIALIZED (
             OR ((EXISTS (SELECT FROM lane o WHERE o.timeline < h.timeline AND o.next_nonce IS NOT NULL)
                  OR EXISTS (SELECT FROM lane o WHERE o.timeline > h.timeline AND o.next_nonce IS NOT NULL))
                 AND (NOT $8::boolean
+                     OR EXISTS (SELECT FROM origin n WHERE n.lossy_in = h.timeline)
                      OR EXISTS (SELECT FROM pg_settings s
                                 WHERE s.name IN ('recovery_target', 'recovery_target_lsn', 'recovery_target_name',
                                                  'recovery_target_time', 'recovery_target_xid')
