@@ -232,6 +232,21 @@ fn withheld(why: &'static str, seconds: f64) -> Option<AgreementFacts> {
 }
 
 #[test]
+fn hole_37_what_an_endpoint_cannot_do_is_named() {
+    let old = EndpointReport {
+        impossible: vec!["finality `safe`", "finality `finalized`"],
+        ..endpoint(Some(5), Some(true))
+    };
+    let diagnosis = diagnose(LaneFacts { endpoints: vec![old], ..facts() });
+    let named = diagnosis.findings.iter().find(|finding| finding.code == "endpoint-lacks").unwrap();
+    assert_eq!(named.severity, Severity::Info);
+    let words = "what an endpoint of chain 1 makes impossible: node:8545: finality `safe`; finality `finalized`";
+    assert_eq!(named.words, words);
+    let well = diagnose(LaneFacts { endpoints: vec![endpoint(Some(5), Some(true))], ..facts() });
+    assert!(well.findings.iter().all(|finding| finding.code != "endpoint-lacks"));
+}
+
+#[test]
 fn hole_23_whoever_contradicts_is_named_and_so_is_what_waits() {
     let liar = EndpointReport {
         contradiction: Some("claims block 1005, which no other endpoint has".to_owned()),
