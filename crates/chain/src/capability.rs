@@ -101,7 +101,9 @@ impl Capability {
             Self::FeeHistory => {
                 "takes the base fee of the newest block and the tip the node advises"
             }
-            Self::MaxPriorityFee => "takes the tips of recent blocks, or the least",
+            Self::MaxPriorityFee => {
+                "takes the tips of recent blocks, or the gas price less the base fee"
+            }
             Self::BaseFee => "offers the gas price that the node advises",
             Self::EstimateOnPending => "estimates on the newest block",
             Self::EstimateOnBlock => "estimates without naming a block",

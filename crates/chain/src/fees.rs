@@ -111,7 +111,7 @@ fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuotes> {
     Some(FeeQuotes { offered, highest, is_alone: false })
 }
 
-async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, CallError> {
+pub(crate) async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, CallError> {
     let endpoint = endpoint.as_ref();
     let history = match endpoint.knows(Capability::FeeHistory) {
         // It is not asked each time for what it does not have.
@@ -132,11 +132,11 @@ async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, Call
             }
         },
     };
-    let base_fee = match history.next_base_fee()? {
-        Some(base_fee) => base_fee,
+    let (base_fee, newest) = match history.next_base_fee()? {
+        Some(base_fee) => (base_fee, history.newest_base_fee()?.unwrap_or(base_fee)),
         // Zero all along, or not told: old chains and those whose gas is free look the same here.
         None => match newest_base_fee(endpoint).await? {
-            Some(base_fee) => base_fee.saturating_add(base_fee / 8),
+            Some(newest) => (newest.saturating_add(newest / 8), newest),
             None => {
                 return Ok(FeeQuote::Legacy {
                     gas_price: amount(endpoint, Method::GasPrice).await?,
@@ -147,12 +147,12 @@ async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, Call
     let priority_fee = match history.usual_priority_fee()? {
         Some(fee) => fee,
         // Nobody paid anything lately; the node knows what its kind insists on.
-        None => advised_tip(endpoint, base_fee).await,
+        None => advised_tip(endpoint, newest).await,
     };
     Ok(FeeQuote::Market { base_fee, priority_fee: priority_fee.max(LEAST_PRIORITY_FEE) })
 }
 
-/// What the node advises to pay on top of the base fee: by the method that says so, else by the price
+/// What the node advises to pay on top of the newest block's base fee: by the method that says so, else by the price
 /// that it advises for transactions that have one.
 async fn advised_tip(endpoint: &Endpoint, base_fee: u128) -> u128 {
     if endpoint.knows(Capability::MaxPriorityFee) != Some(false) {
@@ -175,6 +175,12 @@ impl History {
         let has_fees = fees.iter().flatten().any(|fee| !fee.is_zero());
         let next = fees.last().copied().flatten().filter(|_| has_fees);
         next.map(price).transpose()
+    }
+
+    /// The base fee of the newest block: the one before.
+    fn newest_base_fee(&self) -> Result<Option<u128>, CallError> {
+        let fees = self.base_fee_per_gas.as_deref().unwrap_or_default();
+        fees.iter().rev().nth(1).copied().flatten().map(price).transpose()
     }
 
     /// The median over the blocks of the tip at the percentile that was asked for; empty blocks say

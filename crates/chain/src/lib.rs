@@ -29,6 +29,7 @@
 //! | `taking` | whether an endpoint takes transactions, and when it is asked next |
 //! | `capability` | what an endpoint can do, and what follows from what it cannot |
 //! | `probe` | finding that out |
+//! | `check` | trying a node before it is configured |
 //! | `pace` | how fast the chain is, and how often it is looked at |
 //! | `tags` | whether a chain has a block tag |
 //! | `votes` | what each endpoint says about a block |
@@ -53,6 +54,7 @@ mod blocks;
 mod calls;
 mod capability;
 mod chains;
+mod check;
 mod classify;
 mod endpoint;
 mod estimate;
@@ -91,6 +93,7 @@ pub use blocks::Block;
 pub use calls::CALL_METHODS;
 pub use capability::{Capability, CapabilityRow, Supported};
 pub use chains::{Chains, PoolOptions};
+pub use check::{NodeCheck, check};
 pub use classify::SendClass;
 pub use endpoint::{EndpointPlaces, EndpointStatus};
 pub use estimate::{BlockGasLimit, EstimateError};

@@ -128,6 +128,7 @@ mod tests {
             pace.note(100 + block, start + ms(1_000 * block));
         }
         assert_eq!(pace.block_time(), Some(ms(1_000)));
+        assert_eq!(pace.next_look(ms(100), start + ms(4_000)), ms(250));
         // Two at once.
         pace.note(106, start + ms(6_000));
         assert_eq!(pace.block_time(), Some(ms(1_000)));
@@ -135,6 +136,6 @@ mod tests {
         pace.note(105, start + ms(6_500));
         pace.note(107, start + ms(7_000));
         assert_eq!(pace.block_time(), Some(ms(1_000)));
-        assert_eq!(pace.next_look(ms(100), start + ms(7_000)), ms(250));
+        assert_eq!(pace.next_look(ms(100), start + ms(7_000)), ms(100), "no rule any more");
     }
 }

@@ -261,7 +261,7 @@ pub(crate) async fn ask_all(endpoint: &Endpoint) {
 const NO_BLOCK: B256 = B256::repeat_byte(0x11);
 
 /// A transfer of nothing, from nobody to nobody.
-fn nothing_to_nobody() -> Value {
+pub(crate) fn nothing_to_nobody() -> Value {
     json!({ "from": Address::ZERO, "to": Address::ZERO, "value": U256::ZERO })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stile_chain::{EndpointCapabilities, EndpointStatus};
+pub use stile_chain::{Capability, CapabilityRow, EndpointCapabilities, EndpointStatus};
 use stile_domain::{ChainId, Heads, Quorum};
 
 use crate::core::Core;

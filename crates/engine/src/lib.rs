@@ -97,7 +97,7 @@ pub use care::{
     CareError, Diagnosis, Finding, LaneCare, LaneFacts, Pooled, Remedy, Repair, RepairStep,
     Restoration, RestoreError, Resumption, Settled, Severity, Verdict, Word,
 };
-pub use chains::ChainStatus;
+pub use chains::{Capability, CapabilityRow, ChainStatus, EndpointCapabilities, EndpointStatus};
 pub use cluster::in_registry::NodeRegistry;
 pub use cluster::membership::Membership;
 pub use cluster::router::{Route, Router};
