@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stile_chain::{ReceiptAnswer, Supported, Tag};
+use stile_chain::{PoolOptions, ReceiptAnswer, Supported, Tag};
 use stile_domain::{Address, B256, FeeQuote, Payload};
 
-use crate::support::{Fake, block, look, not_found, pool};
+use crate::support::{Fake, block, look, not_found, pool, pool_with};
 
 /// Row 37: an endpoint that takes so many calls at once and no more is asked for no more.
 #[tokio::test]
@@ -45,6 +45,48 @@ async fn hole_37_batches_are_as_large_as_the_endpoint_takes() {
     let refused = sizes.iter().filter(|size| **size > MOST).count();
     assert!(refused < 8, "it was asked for too many time and again: {sizes:?}");
     assert!(sizes.len() < 100, "it was asked for one at a time: {sizes:?}");
+}
+
+/// Row 37: an endpoint that is done with so many calls in time and no more is read to the end.
+///
+/// Fails if a batch that was too slow ends the whole read, and the next read grows to it again.
+#[tokio::test]
+async fn hole_37_many_receipts_are_had_from_an_endpoint_that_is_slow_with_large_batches() {
+    const MOST: usize = 20;
+    let size = |question: &Value| question.as_array().map_or(1, Vec::len);
+    let takes = move |question: &Value| match size(question) > MOST {
+        true => Duration::from_secs(3600),
+        false => Duration::ZERO,
+    };
+    let node = Fake::slow(200, takes, |question| {
+        let answer = |question: &Value| {
+            let result = match question["method"].as_str().unwrap() {
+                "eth_getTransactionReceipt" => Value::Null,
+                method => json!(look(method, 5)),
+            };
+            json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })
+        };
+        match question {
+            Value::Array(calls) => calls.iter().map(answer).collect::<Value>().to_string(),
+            call => answer(call).to_string(),
+        }
+    })
+    .await;
+    let options = PoolOptions { answer_timeout: Duration::from_millis(500), ..Default::default() };
+    let pool = pool_with([node.url()], options);
+    let hashes: Vec<B256> =
+        (0..600_u64).map(|n| B256::left_padding_from(&n.to_be_bytes())).collect();
+    let mut failed = Vec::new();
+    let answers = loop {
+        match pool.receipts(&hashes).await {
+            Ok(answers) => break answers,
+            Err(error) => failed.push(error.to_string()),
+        }
+        // A look that found nobody is believed for a moment.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(failed.len() < 8, "{failed:#?}");
+    };
+    assert_eq!(answers, vec![ReceiptAnswer::NotFound { head: 5 }; 600]);
 }
 
 /// Row 37: some nodes estimate on no pending block, and some take no block at all.
