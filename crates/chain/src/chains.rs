@@ -14,7 +14,8 @@ use crate::{BlockTag, ChainError, ChainPool, EndpointError, NonceSource};
 pub struct PoolOptions {
     /// The longest an endpoint is waited for. A batch is given moderately longer.
     pub answer_timeout: Duration,
-    /// The longest time without a look at the chain, where nobody announces new blocks.
+    /// How often the chain is looked at, where nobody announces new blocks. Chains that are slow and
+    /// regular are looked at less often: a few times for each block.
     pub poll_interval: Duration,
     /// How many calls go into one JSON-RPC batch.
     pub batch_limit: usize,

@@ -49,6 +49,7 @@
 //! | `orphans` | holds whose caller never heard of them |
 //! | `pause` | pauses that nobody asked for |
 //! | `made_anew` | transactions with a successor, when their nonces come back |
+//! | `chains` | the chains that are followed, for people |
 //! | `metrics` | names and labels |
 //! | [`tx`] | managed transactions |
 //!
@@ -60,6 +61,7 @@
 mod allocate;
 mod behind;
 pub mod care;
+mod chains;
 pub mod cluster;
 pub mod component;
 mod core;
@@ -95,6 +97,7 @@ pub use care::{
     CareError, Diagnosis, Finding, LaneCare, LaneFacts, Pooled, Remedy, Repair, RepairStep,
     Restoration, RestoreError, Resumption, Settled, Severity, Verdict, Word,
 };
+pub use chains::{Capability, CapabilityRow, ChainStatus, EndpointCapabilities, EndpointStatus};
 pub use cluster::in_registry::NodeRegistry;
 pub use cluster::membership::Membership;
 pub use cluster::router::{Route, Router};

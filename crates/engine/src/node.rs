@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::care::LaneCare;
+use crate::chains::ChainStatus;
 use crate::cluster::in_registry::InRegistry;
 use crate::cluster::membership::{InStore, Membership};
 use crate::cluster::registered;
@@ -162,6 +163,11 @@ impl Node {
     /// The node's name.
     pub fn id(&self) -> &stile_domain::NodeId {
         &self.core.holder.node
+    }
+
+    /// The chains that this node follows, as it sees them.
+    pub fn chains(&self) -> Vec<ChainStatus> {
+        self.core.chains()
     }
 
     /// Where lanes are.

@@ -198,6 +198,8 @@ mod tests {
     fn every_call_needs_what_it_should() {
         use Operation::{Admin, Operate, Read, Send};
         let table = [
+            ("GET", "/api/v1/chains", Some((Read, false))),
+            ("GET", "/api/v1/chains/{chainId}", Some((Read, false))),
             ("GET", "/api/v1/events", Some((Read, false))),
             ("GET", "/api/v1/keys", Some((Admin, false))),
             ("POST", "/api/v1/keys", Some((Admin, false))),

@@ -28,7 +28,8 @@ use crate::readiness::Readiness;
 use crate::serve::ServeOptions;
 use crate::streams::Streams;
 use crate::{
-    bearer, docs, events, health, keys, measure, nonces, page, registry, route, schema, signers, tx,
+    bearer, chains, docs, events, health, keys, measure, nonces, page, registry, route, schema,
+    signers, tx,
 };
 
 /// Most calls need no more.
@@ -135,6 +136,8 @@ fn api() -> OpenApiRouter<Shared> {
         .routes(routes!(signers::care::reconcile))
         .routes(routes!(signers::restored::show, signers::restored::settle))
         .routes(routes!(signers::restored::settle_tx))
+        .routes(routes!(chains::list))
+        .routes(routes!(chains::show))
         .routes(routes!(route::route))
         .routes(routes!(registry::nodes::list))
         .routes(routes!(registry::nodes::show, registry::nodes::register, registry::nodes::remove))

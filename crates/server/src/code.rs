@@ -76,6 +76,8 @@ codes! {
         "The Allow header names the methods it takes.";
     UnknownSigner "unknown-signer" NOT_FOUND "This server does not serve this signer on this chain"
         "Add the address under [[signer]], or ask GET /api/v1/signers for those it serves.";
+    UnknownChain "unknown-chain" NOT_FOUND "This server does not follow this chain"
+        "Add a [[chain]] with this id, or ask GET /api/v1/chains for those it follows.";
     ChainRequired "chain-required" UNPROCESSABLE_ENTITY "More than one chain is configured: say which"
         "Give chainId.";
     TxNotFound "tx-not-found" NOT_FOUND "There is no such transaction"

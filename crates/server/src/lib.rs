@@ -18,6 +18,7 @@
 //! | `events` | everything that happens to transactions and lanes, as it happens |
 //! | `registry` | the node registry: nodes, pools, jobs, configurations |
 //! | `signers` | lanes for people: list, show, pause, and what to do when one does not move |
+//! | `chains` | chains for people: how far they are, and what their endpoints can do |
 //! | `health` | liveness, readiness, metrics |
 //! | `readiness` | whether the database answers, asked once for all |
 //! | `docs` | the API, to browse |
@@ -38,6 +39,7 @@ mod access;
 pub mod app;
 mod bearer;
 mod browsers;
+mod chains;
 pub mod code;
 pub mod directory;
 mod docs;

@@ -11,6 +11,7 @@ use stile_domain::{
     AttemptKind, EventKind, HoldStatus, LaneEventKind, MAX_NONCE, Operation, Outcome, SubState,
     Successor, TxState,
 };
+use stile_engine::Capability;
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
@@ -128,6 +129,10 @@ schemas! {
         names(["online", "offline"].into_iter());
     NodeHealth "How a node says it is."
         names(["Online", "Offline", "NotReady"].into_iter());
+    CapabilityName "Something that some chain nodes can do and others cannot."
+        names(Capability::ALL.iter().map(|capability| capability.name()));
+    SupportedName "Whether an endpoint can do it, as far as that is known."
+        names(["yes", "no", "unknown"].into_iter());
     SeverityName "How bad it is: `blocked` means that nothing moves until something is done."
         names(["info", "warning", "blocked"].into_iter());
 }

@@ -2,6 +2,7 @@
 //!
 //! | file | what is checked |
 //! |---|---|
+//! | `chain` | `stile chain` |
 //! | `config` | `stile config check` and `show` |
 //! | `migrate` | `stile migrate`, and schemas that do not fit |
 //! | `refusals` | why `stile serve` does not start |
@@ -16,6 +17,8 @@ mod common;
 
 #[path = "cli/bench.rs"]
 mod bench;
+#[path = "cli/chain.rs"]
+mod chain;
 #[path = "cli/config.rs"]
 mod config;
 #[path = "cli/dev.rs"]

@@ -19,6 +19,7 @@ fn well(url: &str) -> EndpointReport {
         knows: None,
         read_only: None,
         contradiction: None,
+        impossible: Vec::new(),
     }
 }
 
@@ -85,7 +86,15 @@ async fn a_part_that_is_missing_is_explained() {
     .await;
     let report = pool([node.url()]).report(Address::ZERO, Some(B256::ZERO)).await.remove(0);
     let why = Some("error -32000: no pool".to_owned());
-    let expected =
-        EndpointReport { head: Some(5), why, latest: Some(3), pending: None, ..well(node.url()) };
+    // Its blocks have no base fee.
+    let impossible = vec!["transactions that state `maxFeePerGas`"];
+    let expected = EndpointReport {
+        head: Some(5),
+        why,
+        latest: Some(3),
+        pending: None,
+        impossible,
+        ..well(node.url())
+    };
     assert_eq!(report, expected);
 }

@@ -123,15 +123,24 @@ impl Fake {
         status: u16,
         handler: impl Fn(&Value) -> String + Send + Sync + 'static,
     ) -> Self {
+        Self::slow(status, |_| Duration::ZERO, handler).await
+    }
+
+    /// One that takes so long over a body.
+    pub(crate) async fn slow(
+        status: u16,
+        takes: impl Fn(&Value) -> Duration + Send + Sync + 'static,
+        handler: impl Fn(&Value) -> String + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let handler = Arc::new(handler);
+        let (takes, handler) = (Arc::new(takes), Arc::new(handler));
         let mut serving = JoinSet::new();
         serving.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let handler = Arc::clone(&handler);
-                connections.spawn(async move { serve(stream, status, &*handler).await });
+                let (takes, handler) = (Arc::clone(&takes), Arc::clone(&handler));
+                connections.spawn(async move { serve(stream, status, &*takes, &*handler).await });
             }
         });
         Self { url, _serving: serving }
@@ -146,6 +155,7 @@ impl Fake {
 async fn serve(
     mut stream: TcpStream,
     status: u16,
+    takes: &impl Fn(&Value) -> Duration,
     handler: &impl Fn(&Value) -> String,
 ) -> Option<()> {
     let mut read = Vec::new();
@@ -162,7 +172,9 @@ async fn serve(
         while read.len() < head + length {
             (stream.read_buf(&mut read).await.ok()? > 0).then_some(())?;
         }
-        let answer = handler(&serde_json::from_slice(&read[head..head + length]).ok()?);
+        let question = serde_json::from_slice(&read[head..head + length]).ok()?;
+        tokio::time::sleep(takes(&question)).await;
+        let answer = handler(&question);
         read.drain(..head + length);
         let response = format!(
             "HTTP/1.1 {status} So\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{answer}",

@@ -105,6 +105,7 @@ pub(super) fn diagnose(facts: LaneFacts) -> Diagnosis {
     findings.extend(holder(&facts));
     findings.extend(endpoints(&facts));
     findings.extend(read_only(&facts));
+    findings.extend(lacking(&facts));
     findings.extend(agreement(&facts));
     findings.extend(out_of_step(&facts));
     if let Some(tx) = facts.head.as_ref().and_then(|head| head.tx.as_ref()) {
@@ -173,6 +174,24 @@ fn endpoints(facts: &LaneFacts) -> Vec<Finding> {
         "start the node, have its provider allow more calls, or name another one in [[chain]] endpoints",
     );
     vec![finding(severity, code, words, Some(remedy))]
+}
+
+/// What is not possible because an endpoint cannot do what others can.
+fn lacking(facts: &LaneFacts) -> Option<Finding> {
+    let named = facts.endpoints.iter().filter(|endpoint| !endpoint.impossible.is_empty());
+    let named: Vec<String> =
+        named.map(|it| format!("{}: {}", it.endpoint, it.impossible.join("; "))).collect();
+    if named.is_empty() {
+        return None;
+    }
+    let (chain, which) = (facts.chain_id, named.join(". "));
+    let words = format!("what an endpoint of chain {chain} makes impossible: {which}");
+    let remedy = Remedy::new(
+        "know-the-endpoint",
+        "nothing has to be done unless it is needed: `stile chain show` has what each endpoint can do, and what is \
+         done instead; another node program or provider may be able to do more",
+    );
+    Some(finding(Severity::Info, "endpoint-lacks", words, Some(remedy)))
 }
 
 /// Endpoints that take no transactions, as far as this node has tried them.

@@ -26,6 +26,7 @@
 //! | `submit` | sending stored bytes |
 //! | `delivery` | what each endpoint makes of a transaction, and what that comes to |
 //! | `abandon` | what there is to know before a transaction is given up |
+//! | `learn` | finding out what endpoints can do |
 //! | `follow` | new blocks, reorganisations, finality |
 //! | `receipts` | asking for receipts one by one, where blocks stayed silent |
 //! | `resubmit` | timers |
@@ -62,6 +63,7 @@ pub(crate) mod estimates;
 mod fees;
 mod follow;
 mod funds;
+mod learn;
 mod limits;
 mod lost_attempt;
 pub(crate) mod memorise;
@@ -121,5 +123,6 @@ pub(crate) fn start(core: &Arc<Core>, recorder: record::Inbox) {
         core.producers.spawn(receipts::run(Arc::clone(core), Arc::clone(track)));
         core.producers.spawn(estimates::run(Arc::clone(core), Arc::clone(track)));
         core.producers.spawn(resubmit::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(learn::run(Arc::clone(core), Arc::clone(track)));
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct ServerArgs {
 
 /// Takes what was given as a key as it is, because a refusal by the parser of the command line would
 /// repeat it.
-fn take(text: &str) -> Result<Secret, Infallible> {
+pub(super) fn take(text: &str) -> Result<Secret, Infallible> {
     Ok(Secret::new(text))
 }
 

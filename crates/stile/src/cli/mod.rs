@@ -1,6 +1,7 @@
 //! The commands of the binary. Data goes to standard output, logs and progress to standard error.
 
 mod bench;
+mod chain;
 mod client;
 mod config;
 mod dev;
@@ -51,6 +52,9 @@ enum Command {
     /// Signers of a running server: list, show, and what to do when one does not move.
     #[command(subcommand)]
     Signer(signer::SignerCommand),
+    /// Chains of a running server, and what their endpoints can do: show; and any node before it is configured: check.
+    #[command(subcommand)]
+    Chain(chain::ChainCommand),
     /// Nodes that a running server knows, Stile's own and others: list, show.
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -128,6 +132,7 @@ pub fn run() -> ExitCode {
             Command::Serve(file) => serve::serve(&file, &environment).await,
             Command::Tx(command) => tx::tx(command, &environment).await,
             Command::Signer(command) => signer::signer(command, &environment).await,
+            Command::Chain(command) => chain::chain(command, &environment).await,
             Command::Node(command) => node::node(command, &environment).await,
             Command::Key(command) => key::key(command, &environment).await,
             Command::Migrate(file) => migrate::migrate(&file, &environment).await,

@@ -21,6 +21,7 @@ fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {
         knows,
         read_only: None,
         contradiction: None,
+        impossible: Vec::new(),
     }
 }
 
@@ -228,6 +229,21 @@ fn withheld(why: &'static str, seconds: f64) -> Option<AgreementFacts> {
         withheld_seconds: Some(seconds),
         words: Some("they differ".to_owned()),
     })
+}
+
+#[test]
+fn hole_37_what_an_endpoint_cannot_do_is_named() {
+    let old = EndpointReport {
+        impossible: vec!["finality `safe`", "finality `finalized`"],
+        ..endpoint(Some(5), Some(true))
+    };
+    let diagnosis = diagnose(LaneFacts { endpoints: vec![old], ..facts() });
+    let named = diagnosis.findings.iter().find(|finding| finding.code == "endpoint-lacks").unwrap();
+    assert_eq!(named.severity, Severity::Info);
+    let words = "what an endpoint of chain 1 makes impossible: node:8545: finality `safe`; finality `finalized`";
+    assert_eq!(named.words, words);
+    let well = diagnose(LaneFacts { endpoints: vec![endpoint(Some(5), Some(true))], ..facts() });
+    assert!(well.findings.iter().all(|finding| finding.code != "endpoint-lacks"));
 }
 
 #[test]

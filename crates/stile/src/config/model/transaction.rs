@@ -116,7 +116,8 @@ pub struct Confirmations {
     pub fetch_receipt_upon_entry: bool,
     /// The depth in blocks from which a transaction is not reopened any more.
     pub reorg_window: u32,
-    /// How often chains are looked at whose endpoints do not announce new blocks.
+    /// How often chains are looked at whose endpoints do not announce new blocks; slow ones that make
+    /// their blocks by a clock less often.
     pub poll_interval: HumanDuration,
 }
 

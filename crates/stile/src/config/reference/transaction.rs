@@ -138,7 +138,8 @@ pub(super) const CONFIRMATIONS: Section = Section {
             duration(50, MINUTE_MS),
             Value("500ms"),
             "How often each endpoint is asked for its newest block, two calls in one request each \
-             time. Raise it where calls cost money and blocks are slow. Endpoints with `ws://` or \
+             time. A chain that makes its blocks by a clock is looked at four times in a block and \
+             every two seconds at least, where that is less often. Raise it where calls cost money and blocks are slow. Endpoints with `ws://` or \
              `wss://` announce new blocks, which are then looked at at once.",
         ),
     ],
