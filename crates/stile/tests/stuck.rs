@@ -13,6 +13,7 @@
 //! | `funds` | an account that is emptied |
 //! | `pending` | an endpoint that lies about pending transactions |
 //! | `reset` | a chain that is set back |
+//! | `emptied` | a chain that is emptied |
 //! | `made_anew` | a transaction that has a successor, and whose nonce comes back |
 //! | `holds` | nonces of callers who send by themselves, below transactions that wait for them |
 //! | `signer` | a signing service that is away |
@@ -33,6 +34,8 @@ mod care;
 #[path = "stuck/stage.rs"]
 mod stage;
 
+#[path = "stuck/emptied.rs"]
+mod emptied;
 #[path = "stuck/fees.rs"]
 mod fees;
 #[path = "stuck/funds.rs"]
