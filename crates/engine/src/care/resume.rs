@@ -244,8 +244,7 @@ async fn decided(core: &Core, ids: &[TxId]) -> Result<Vec<OpenTx>, StoreError> {
 
 /// Open transactions in blocks that the chain does not have.
 fn gone(track: &Track, lane: Lane) -> Vec<TxId> {
-    let open: Vec<TxId> = track.book().of_lane(lane).map(|open| open.id).collect();
-    open.into_iter().filter(|id| track.is_gone(*id)).collect()
+    track.gone_of(lane).into_iter().map(|(id, _)| id).collect()
 }
 
 /// How many transactions wait that may be what unknown nonces were used for.

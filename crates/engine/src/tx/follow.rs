@@ -29,15 +29,13 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use stile_chain::{ChainError, Sighting, View};
-use stile_domain::{
-    B256, Header, HeaderWindow, Lane, Receipt, SetBack, TakenBack, TxId, Verdict,
-};
+use stile_domain::{B256, Header, HeaderWindow, Lane, Receipt, SetBack, TakenBack, TxId, Verdict};
 use stile_store::{HeaderUpdate, OpenTx};
 use tracing::{info, warn};
 
 use self::alarm::Lost;
-pub(crate) use self::apply::mine;
 use self::apply::Fork;
+pub(crate) use self::apply::mine;
 pub(crate) use self::finality::canonical;
 use self::gate::Compared;
 use self::path::{Fault, Steps};
@@ -306,6 +304,12 @@ async fn advance(
             block.transactions.iter().partition(|tx| book.by_hash(&tx.hash).is_some());
         let header = block.header;
         let of_lane = |tx: &&Sighting| Lane::new(track.pool.chain(), tx.from);
+        let is_own = |tx: &&&Sighting| {
+            let lane = of_lane(tx);
+            held.contains(&lane) || core.signers.signs(lane)
+        };
+        let own = ours.len() + others.iter().filter(is_own).count();
+        track.quotes.blocks().note(block.header.height, block.transactions.len(), own);
         let others = others.into_iter().filter(|tx| held.contains(&of_lane(tx)));
         strange.extend(others.map(|tx| Strange { lane: of_lane(&tx), seen: *tx, header }));
         if !ours.is_empty() {

@@ -11,7 +11,7 @@ use stile_domain::{
 use tokio::sync::{Notify, Semaphore};
 
 use crate::tx::adopt::READERS;
-use crate::tx::book::Book;
+use crate::tx::book::{Book, Open};
 use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
 use crate::tx::limits::BlockGas;
@@ -251,6 +251,16 @@ impl Track {
         let Some(open) = book.get(id) else { return false };
         let above = |(height, _)| shown.is_some_and(|shown| height > shown);
         open.lost || open.block().is_some_and(above)
+    }
+
+    /// Open transactions of a lane in blocks that the chain does not have, with those blocks' heights.
+    pub(crate) fn gone_of(&self, lane: Lane) -> Vec<(TxId, u64)> {
+        let shown = self.shown();
+        let book = self.book();
+        let in_blocks = book.of_lane(lane).filter_map(|open| Some((open, open.block()?.0)));
+        let is_gone =
+            |(open, height): &(&Open, u64)| open.lost || shown.is_some_and(|shown| *height > shown);
+        in_blocks.filter(is_gone).map(|(open, height)| (open.id, height)).collect()
     }
 
     /// Where the chain was left, and picked up again far above.

@@ -66,8 +66,7 @@ impl Stage {
 /// Fails if what was far below the window is sent by itself once its block is gone: at once, while
 /// the chain is shorter than it was, or when it has grown past that.
 async fn hole_39_what_was_deep_is_not_sent_by_itself(backend: Backend) {
-    let mut stage =
-        Stage::on(on_demand(), &backend, |options| reorg_window_of_3(options, 1)).await;
+    let mut stage = Stage::on(on_demand(), &backend, |options| reorg_window_of_3(options, 1)).await;
     stage.hand_over(1..=12).await;
     eventually("all of them to be mined", async || {
         (stage.anvil.nonce(&stage.signer, "latest").await == 12).then_some(())
@@ -77,7 +76,10 @@ async fn hole_39_what_was_deep_is_not_sent_by_itself(backend: Backend) {
     let done = stage.node.all_confirmed(&stage.signer, 12).await;
     stage.emptied(0).await;
     let reason = stage.paused().await;
-    assert!(reason.contains("not on the chain any more") || reason.contains("was reset"), "{reason}");
+    assert!(
+        reason.contains("not on the chain any more") || reason.contains("was reset"),
+        "{reason}"
+    );
     let finding = stage.finding("chain-reset").await;
     assert_says(&finding["remedy"]["kind"], "resume");
     stage.event("CHAIN_RESET").await;
@@ -102,8 +104,7 @@ async fn hole_39_what_was_deep_is_not_sent_by_itself(backend: Backend) {
 /// Fails if those stay in blocks above the head that were not done when the chain was emptied: it
 /// makes no blocks unless it gets transactions, so nothing ever shows that theirs are gone.
 async fn hole_39_resume_brings_back_what_stood_above_the_head(backend: Backend) {
-    let mut stage =
-        Stage::on(on_demand(), &backend, |options| reorg_window_of_3(options, 3)).await;
+    let mut stage = Stage::on(on_demand(), &backend, |options| reorg_window_of_3(options, 3)).await;
     let mut sent = Vec::new();
     for wei in 1..=8 {
         sent.extend(stage.hand_over(wei..=wei).await);
@@ -133,8 +134,7 @@ async fn hole_39_resume_brings_back_what_stood_above_the_head(backend: Backend) 
 ///
 /// Fails if what stood below the window is sent by the next process that looks.
 async fn hole_39_what_was_deep_is_not_sent_by_the_next_process(backend: Backend) {
-    let mut stage =
-        Stage::on(on_demand(), &backend, |options| reorg_window_of_3(options, 1)).await;
+    let mut stage = Stage::on(on_demand(), &backend, |options| reorg_window_of_3(options, 1)).await;
     stage.hand_over(1..=12).await;
     eventually("all of them to be mined", async || {
         (stage.anvil.nonce(&stage.signer, "latest").await == 12).then_some(())

@@ -15,10 +15,7 @@ pub(super) fn headers(connection: &Connection, chain: ChainId) -> Result<Vec<Hea
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn replaced(
-    connection: &Connection,
-    chain: ChainId,
-) -> Result<Vec<Header>, StoreError> {
+pub(super) fn replaced(connection: &Connection, chain: ChainId) -> Result<Vec<Header>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT height, hash, parent FROM header
          WHERE chain_id = ?1 AND replaced_at IS NOT NULL ORDER BY height",

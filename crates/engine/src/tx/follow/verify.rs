@@ -208,12 +208,7 @@ async fn end(
 }
 
 /// What the chain says about a block. A receipt above the end of the chain is no receipt.
-fn seen(
-    canonical: &BTreeMap<u64, B256>,
-    height: u64,
-    block: B256,
-    end: Option<u64>,
-) -> Evidence {
+fn seen(canonical: &BTreeMap<u64, B256>, height: u64, block: B256, end: Option<u64>) -> Evidence {
     match finality::evidence(canonical, height, block) {
         Evidence::Unknown if end.is_some_and(|end| height > end) => Evidence::Replaced,
         evidence => evidence,
