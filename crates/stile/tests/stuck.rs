@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `fees` | fees that rise above every offer, and the limits of what is offered |
 //! | `pools` | pools that lose transactions, and endpoints that take them and forget |
+//! | `standstill` | a chain that makes no blocks, or has nobody else on it |
 //! | `wordings` | every refusal that a chain node is known to make |
 //! | `rejected` | a transaction that no endpoint takes, ever |
 //! | `outside` | somebody else signs with the key |
@@ -58,5 +59,7 @@ mod rejected;
 mod reset;
 #[path = "stuck/signer.rs"]
 mod signer;
+#[path = "stuck/standstill.rs"]
+mod standstill;
 #[path = "stuck/wordings.rs"]
 mod wordings;

@@ -448,7 +448,6 @@ async fn reopen(
         let decided = verify::decided_in(&tx.tx);
         let told = tx.tx.told.is_some_and(|(height, _)| height > ancestor);
         match decided.filter(|(height, _)| *height > ancestor) {
-            Some(_) if is_made_anew(&tx.tx) => {}
             Some((height, block)) => {
                 match verify::fate(core, tx.tx.finality, height, &heads, set_back) {
                     TakenBack::Reopened => reopened.push(tx),
