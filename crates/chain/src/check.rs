@@ -3,6 +3,7 @@
 //! Everything that Stile cannot do without is asked once, and then what nodes differ in. Nothing is
 //! changed: what is sent as a transaction is none, so that it is refused by whoever takes any.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -221,9 +222,8 @@ impl NodeCheck {
             self.lacks("eth_getTransactionByHash", error);
         }
         let history = json!([quantity(5), "latest", [50.0]]);
-        if let Err(error) =
-            quote(Arc::clone(endpoint), &Call::new(Method::FeeHistory, history)).await
-        {
+        let history = Call::new(Method::FeeHistory, history);
+        if let Err(error) = quote(Arc::clone(endpoint), &history, &BTreeSet::new()).await {
             self.lacks("what gas costs", error);
         }
         // This is no transaction, and whoever takes any says so.

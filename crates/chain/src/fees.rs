@@ -1,5 +1,6 @@
 //! What the chain asks for at the moment.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ const LEAST_PRIORITY_FEE: u128 = 1;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct History {
+    oldest_block: Option<U256>,
     base_fee_per_gas: Option<Vec<Option<U256>>>,
     gas_used_ratio: Option<Vec<Option<f64>>>,
     reward: Option<Vec<Option<Vec<U256>>>>,
@@ -58,6 +60,17 @@ impl ChainPool {
     /// others: it is the middle of what they say, and a second one is waited for where there is one.
     /// An error where fewer than a quorum answer.
     pub async fn fee_quotes(&self) -> Result<FeeQuotes, ChainError> {
+        self.fee_quotes_by_others(&BTreeSet::new()).await
+    }
+
+    /// How many of the newest blocks a quote is made from.
+    pub fn fee_blocks(&self) -> u64 {
+        self.options().fee_blocks.max(1)
+    }
+
+    /// The same where `own` are the heights of blocks that have nobody's transactions but those of
+    /// whoever asks: what is paid there says nothing of what others pay.
+    pub async fn fee_quotes_by_others(&self, own: &BTreeSet<u64>) -> Result<FeeQuotes, ChainError> {
         let PoolOptions { fee_blocks, fee_percentile, .. } = self.options();
         let history = json!([quantity(fee_blocks.max(1)), "latest", [fee_percentile]]);
         let history = Call::new(Method::FeeHistory, history);
@@ -66,7 +79,7 @@ impl ChainPool {
             .iter()
             .map(|endpoint| {
                 let history = &history;
-                async move { (endpoint, quote(Arc::clone(endpoint), history).await) }
+                async move { (endpoint, quote(Arc::clone(endpoint), history, own).await) }
             })
             .collect();
         let required = self.quorum.required();
@@ -111,7 +124,11 @@ fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuotes> {
     Some(FeeQuotes { offered, highest, is_alone: false })
 }
 
-pub(crate) async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, CallError> {
+pub(crate) async fn quote(
+    endpoint: Arc<Endpoint>,
+    history: &Call,
+    own: &BTreeSet<u64>,
+) -> Result<FeeQuote, CallError> {
     let endpoint = endpoint.as_ref();
     let history = match endpoint.knows(Capability::FeeHistory) {
         // It is not asked each time for what it does not have.
@@ -144,10 +161,14 @@ pub(crate) async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<Fee
             }
         },
     };
-    let priority_fee = match history.usual_priority_fee()? {
+    let priority_fee = match history.usual_priority_fee(own)? {
         Some(fee) => fee,
-        // Nobody paid anything lately; the node knows what its kind insists on.
-        None => advised_tip(endpoint, newest).await,
+        // Nobody else paid anything lately; the node knows what its kind insists on. It may take that
+        // from the same blocks.
+        None => {
+            let advised = advised_tip(endpoint, newest).await;
+            history.least_of(own)?.map_or(advised, |least| advised.min(least))
+        }
     };
     Ok(FeeQuote::Market { base_fee, priority_fee: priority_fee.max(LEAST_PRIORITY_FEE) })
 }
@@ -184,18 +205,37 @@ impl History {
     }
 
     /// The median over the blocks of the tip at the percentile that was asked for; empty blocks say
-    /// nothing.
-    fn usual_priority_fee(&self) -> Result<Option<u128>, CallError> {
+    /// nothing, and those that are whoever asks' own do not count.
+    fn usual_priority_fee(&self, own: &BTreeSet<u64>) -> Result<Option<u128>, CallError> {
+        let mut fees: Vec<U256> =
+            self.tips().filter(|(at, _)| !is_own(own, *at)).map(|(_, tip)| tip).collect();
+        fees.sort_unstable();
+        fees.get(fees.len() / 2).copied().map(price).transpose()
+    }
+
+    /// The lowest tip in one's own blocks.
+    fn least_of(&self, own: &BTreeSet<u64>) -> Result<Option<u128>, CallError> {
+        let tips = self.tips().filter(|(at, _)| is_own(own, *at)).map(|(_, tip)| tip);
+        tips.min().map(price).transpose()
+    }
+
+    /// The heights of the blocks that are not empty, where they are told, and the tip in each.
+    fn tips(&self) -> impl Iterator<Item = (Option<u64>, U256)> {
+        let oldest = self.oldest_block.and_then(|height| u64::try_from(height).ok());
         let ratios = self.gas_used_ratio.as_deref().unwrap_or_default();
         let rewards = self.reward.as_deref().unwrap_or_default();
         let full = rewards.iter().enumerate().filter(|(place, _)| {
             ratios.get(*place).copied().flatten().is_none_or(|ratio| ratio > 0.0)
         });
-        let mut fees: Vec<U256> =
-            full.filter_map(|(_, rewards)| rewards.as_ref()?.first().copied()).collect();
-        fees.sort_unstable();
-        fees.get(fees.len() / 2).copied().map(price).transpose()
+        full.filter_map(move |(place, rewards)| {
+            let at = oldest.and_then(|oldest| oldest.checked_add(place as u64));
+            Some((at, rewards.as_ref()?.first().copied()?))
+        })
     }
+}
+
+fn is_own(own: &BTreeSet<u64>, at: Option<u64>) -> bool {
+    at.is_some_and(|at| own.contains(&at))
 }
 
 async fn newest_base_fee(endpoint: &Endpoint) -> Result<Option<u128>, CallError> {
@@ -228,7 +268,27 @@ mod tests {
             "reward": [["0x5"], ["0x0"], ["0x3"]],
         }));
         assert_eq!(told.next_base_fee(), Ok(Some(10)));
-        assert_eq!(told.usual_priority_fee(), Ok(Some(5)));
+        assert_eq!(told.usual_priority_fee(&BTreeSet::new()), Ok(Some(5)));
+    }
+
+    #[test]
+    fn hole_38_what_one_paid_oneself_is_not_what_others_pay() {
+        let told = history(json!({
+            "oldestBlock": "0x10",
+            "gasUsedRatio": [0.5, 0, 0.7, 0.1],
+            "reward": [["0x9"], ["0x0"], ["0x30"], ["0x20"]],
+        }));
+        for (own, usual, least) in [
+            (vec![], Some(0x20), None),
+            (vec![18, 19], Some(9), Some(0x20)),
+            (vec![16, 18, 19], None, Some(9)),
+            (vec![17], Some(0x20), None),
+            (vec![16, 17, 18, 19, 20], None, Some(9)),
+        ] {
+            let own: BTreeSet<u64> = own.into_iter().collect();
+            assert_eq!(told.usual_priority_fee(&own), Ok(usual), "{own:?}");
+            assert_eq!(told.least_of(&own), Ok(least), "{own:?}");
+        }
     }
 
     #[test]
@@ -240,7 +300,10 @@ mod tests {
         ] {
             assert_eq!(history(told).next_base_fee(), Ok(None));
         }
-        assert_eq!(history(json!({ "reward": null })).usual_priority_fee(), Ok(None));
+        assert_eq!(
+            history(json!({ "reward": null })).usual_priority_fee(&BTreeSet::new()),
+            Ok(None)
+        );
     }
 
     #[test]
@@ -284,6 +347,8 @@ mod tests {
     fn absurd_prices_are_errors() {
         let huge = format!("{:#x}", U256::MAX);
         assert!(history(json!({ "baseFeePerGas": [huge] })).next_base_fee().is_err());
-        assert!(history(json!({ "reward": [[huge]] })).usual_priority_fee().is_err());
+        assert!(
+            history(json!({ "reward": [[huge]] })).usual_priority_fee(&BTreeSet::new()).is_err()
+        );
     }
 }

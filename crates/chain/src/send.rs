@@ -98,6 +98,25 @@ impl ChainPool {
         place: usize,
         raw: &[Bytes],
     ) -> Result<Vec<EndpointSaid>, NotAsked> {
+        self.send_in_turn(place, raw, false).await
+    }
+
+    /// The same for what somebody waits for: it is not kept back because the endpoint had no answer
+    /// before. Its own word about when to come back counts all the same.
+    pub async fn send_at_once(
+        &self,
+        place: usize,
+        raw: &[Bytes],
+    ) -> Result<Vec<EndpointSaid>, NotAsked> {
+        self.send_in_turn(place, raw, true).await
+    }
+
+    async fn send_in_turn(
+        &self,
+        place: usize,
+        raw: &[Bytes],
+        hurried: bool,
+    ) -> Result<Vec<EndpointSaid>, NotAsked> {
         let Some(endpoint) = self.endpoints.get(place) else {
             return Err(NotAsked::NotInUse("is not configured".to_owned()));
         };
@@ -112,7 +131,7 @@ impl ChainPool {
             let why = endpoint.status().why.unwrap_or_else(|| "is not in use".to_owned());
             return Err(NotAsked::NotInUse(why));
         }
-        match endpoint.turn(self.is_read_only()) {
+        match endpoint.turn(self.is_read_only()).for_one_in_a_hurry(hurried) {
             Turn::Ask => {
                 let mut said = send(endpoint, raw, self.batch_limit()).await;
                 let stands_still = endpoint.stands_still();

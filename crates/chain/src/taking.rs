@@ -69,6 +69,16 @@ pub(crate) enum Turn {
     ReadOnly(String),
 }
 
+impl Turn {
+    /// The same for what somebody waits for: only the endpoint's own word keeps that back.
+    pub(crate) fn for_one_in_a_hurry(self, hurried: bool) -> Self {
+        match self {
+            Self::Wait { limited: false, .. } if hurried => Self::Ask,
+            turn => turn,
+        }
+    }
+}
+
 /// What changed, for whoever tells people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -154,6 +164,28 @@ mod tests {
 
     fn read_only() -> Exchange {
         Exchange::ReadOnly("method not found".to_owned())
+    }
+
+    #[test]
+    fn hole_38_only_an_endpoints_own_word_keeps_back_what_somebody_waits_for() {
+        let start = Instant::now();
+        for (exchanges, is_asked) in [
+            (vec![], true),
+            (vec![Exchange::Failed; 6], true),
+            (vec![Exchange::Limited(Some(seconds(30)))], false),
+            (vec![Exchange::Limited(None)], false),
+            (vec![read_only()], false),
+        ] {
+            let mut taking = Taking::default();
+            for exchange in &exchanges {
+                taking.note(start, exchange.clone());
+            }
+            let turn = taking.turn(start, false);
+            assert_eq!(turn == Turn::Ask, exchanges.is_empty(), "{exchanges:?}");
+            assert_eq!(turn.clone().for_one_in_a_hurry(false), turn);
+            let hurried = turn.for_one_in_a_hurry(true);
+            assert_eq!(hurried == Turn::Ask, is_asked, "{exchanges:?}");
+        }
     }
 
     #[test]

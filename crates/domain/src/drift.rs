@@ -20,6 +20,8 @@ pub enum HeadOwner {
     Hold(HoldStatus),
     /// A managed transaction.
     Tx(TxState),
+    /// A managed transaction that is on record as mined, in a block that the chain does not have.
+    Gone,
 }
 
 /// How a lane stands to its chain.
@@ -51,7 +53,9 @@ pub fn drift(latest: Nonce, cursor: Nonce, head: Option<HeadOwner>) -> Drift {
         None | Some(HeadOwner::Hold(HoldStatus::Released)) => Drift::Gap,
         Some(HeadOwner::Hold(status)) if others_wait => Drift::HeldUp(status),
         Some(HeadOwner::Hold(_)) => Drift::InStep,
-        Some(HeadOwner::Tx(TxState::Confirmed | TxState::Failed)) => Drift::ChainReset,
+        Some(HeadOwner::Tx(TxState::Confirmed | TxState::Failed) | HeadOwner::Gone) => {
+            Drift::ChainReset
+        }
         Some(HeadOwner::Tx(_)) => Drift::InStep,
     }
 }
@@ -81,6 +85,8 @@ mod tests {
     fn what_is_out_of_step_is_told_apart() {
         assert_eq!(drift(6, 5, None), Drift::OutsideUse);
         assert_eq!(drift(5, 9, Some(HeadOwner::Tx(TxState::Confirmed))), Drift::ChainReset);
+        assert_eq!(drift(5, 9, Some(HeadOwner::Gone)), Drift::ChainReset);
+        assert_eq!(drift(5, 6, Some(HeadOwner::Gone)), Drift::ChainReset);
         assert_eq!(drift(5, 9, None), Drift::Gap);
         assert_eq!(drift(5, 6, Some(HeadOwner::Hold(HoldStatus::Released))), Drift::Gap);
         for status in [HoldStatus::Held, HoldStatus::Suspect, HoldStatus::Consumed] {

@@ -77,9 +77,67 @@ pub fn taken_back(finality: Finality, height: u64, heads: &Heads, reorg_window: 
     }
 }
 
+/// How a chain was set back: a fork, or a chain that is shorter than it was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SetBack {
+    /// How many of its newest blocks are gone.
+    pub blocks: u64,
+    /// Its first block is gone as well, so it is another chain under the same number.
+    pub is_another: bool,
+}
+
+impl SetBack {
+    /// Whether more is gone than reorganisations are followed through. Then a person decides about
+    /// all that stood on it, however deep.
+    pub fn is_deep(&self, reorg_window: u32) -> bool {
+        self.is_another || self.blocks > u64::from(reorg_window)
+    }
+
+    /// What becomes of a transaction that stood on what is gone, by its finality and the height of
+    /// its block. `heads` is how far the chain had come.
+    pub fn fate(
+        &self,
+        finality: Finality,
+        height: u64,
+        heads: &Heads,
+        reorg_window: u32,
+    ) -> TakenBack {
+        match self.is_deep(reorg_window) {
+            true => TakenBack::Alarm,
+            false => taken_back(finality, height, heads, reorg_window),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hole_39_below_the_window_a_person_decides() {
+        use TakenBack::{Alarm, Reopened};
+        let one = Finality::Confirmations(1);
+        // blocks gone, another chain, height, how far it had come, window, fate
+        let table = [
+            (0, false, 109, 110, 20, Reopened),
+            (5, false, 106, 110, 20, Reopened),
+            (20, false, 91, 110, 20, Reopened),
+            // As deep as it was, not as deep as it is on a chain that is shorter now.
+            (15, false, 89, 110, 20, Alarm),
+            // The chain has lost more than is followed: nothing of it is sent by itself.
+            (21, false, 109, 110, 20, Alarm),
+            (110, false, 110, 110, 20, Alarm),
+            // So young that all of it is in the window.
+            (10, true, 9, 10, 20, Alarm),
+            (10, false, 9, 10, 20, Reopened),
+        ];
+        for (blocks, is_another, height, latest, window, expected) in table {
+            let heads = Heads { latest, safe: None, finalized: None };
+            let set_back = SetBack { blocks, is_another };
+            let found = set_back.fate(one, height, &heads, window);
+            assert_eq!(found, expected, "{set_back:?} {height} of {latest}");
+        }
+    }
 
     #[test]
     fn confirmations_are_the_blocks_on_top() {

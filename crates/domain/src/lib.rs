@@ -77,7 +77,7 @@ pub use ceiling::{Capped, Ceiling, GasLimitReached, TIMES_THE_MARKET, check_gas}
 pub use drift::{Drift, HeadOwner, drift, first_cursor};
 pub use estimate::{AfterFailure, EstimatePolicy};
 pub use fees::{FeeLimitReached, FeePolicy, FeeQuote, Fees, Market, gas_limit_for};
-pub use finality::{Finality, Heads, TakenBack, taken_back};
+pub use finality::{Finality, Heads, SetBack, TakenBack, taken_back};
 pub use headers::{Fit, Header, HeaderWindow};
 pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark, USED_BY_OTHERS};
 pub use jiff::Timestamp;

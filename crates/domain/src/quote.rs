@@ -20,6 +20,23 @@ impl FeeQuote {
         }
     }
 
+    /// What is asked for, where it is known whether somebody else offers anything lately. If nobody
+    /// does, what nodes tell of tips and prices is what this account's owner has offered before, and it
+    /// rises with each higher offer: so it is not more than was last asked. The base fee is the chain's.
+    #[must_use]
+    pub fn heeded(self, before: Option<&Self>, by_others: bool) -> Self {
+        match (self, before.filter(|_| !by_others)) {
+            (
+                Self::Market { base_fee, priority_fee },
+                Some(Self::Market { priority_fee: known, .. }),
+            ) => Self::Market { base_fee, priority_fee: priority_fee.min(*known) },
+            (Self::Legacy { gas_price }, Some(Self::Legacy { gas_price: known })) => {
+                Self::Legacy { gas_price: gas_price.min(*known) }
+            }
+            (told, _) => told,
+        }
+    }
+
     /// Whether two endpoints mean the same by these, apart from what a few blocks change.
     pub fn is_like(&self, other: &Self) -> bool {
         let (low, high) = (self.price().min(other.price()), self.price().max(other.price()));
@@ -54,6 +71,27 @@ mod tests {
 
     fn legacy(gas_price: u128) -> FeeQuote {
         FeeQuote::Legacy { gas_price }
+    }
+
+    #[test]
+    fn hole_38_own_bids_do_not_feed_the_quote() {
+        let market = |base_fee, priority_fee| FeeQuote::Market { base_fee, priority_fee };
+        let legacy = |gas_price| FeeQuote::Legacy { gas_price };
+        // told, before, by others, heeded
+        for (told, before, by_others, heeded) in [
+            (market(10, 5), None, false, market(10, 5)),
+            (market(10, 5), Some(market(9, 3)), false, market(10, 3)),
+            (market(10, 2), Some(market(9, 3)), false, market(10, 2)),
+            (market(10, 5), Some(market(9, 3)), true, market(10, 5)),
+            (legacy(9), Some(legacy(7)), false, legacy(7)),
+            (legacy(9), Some(legacy(7)), true, legacy(9)),
+            (legacy(6), Some(legacy(7)), false, legacy(6)),
+            // The chain has got a base fee meanwhile.
+            (market(10, 5), Some(legacy(7)), false, market(10, 5)),
+            (legacy(9), Some(market(1, 1)), false, legacy(9)),
+        ] {
+            assert_eq!(told.heeded(before.as_ref(), by_others), heeded, "{told:?} {before:?}");
+        }
     }
 
     #[test]

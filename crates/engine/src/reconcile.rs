@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stile_chain::At;
-use stile_domain::{Drift, HeadOwner, HoldStatus, Lane, LaneEventKind, Nonce, drift};
+use stile_domain::{Drift, HeadOwner, HoldStatus, Lane, LaneEventKind, Nonce, TxState, drift};
 use stile_store::{LaneView, LedgerOwner, NewLaneEvent, NonceOwner, Refusal, StoreError};
 use tracing::{debug, info, warn};
 
@@ -215,6 +215,7 @@ async fn stand(
         if latest < cursor { first_owner(core, view.lane, latest, cursor).await? } else { None };
     let owner = head.as_ref().filter(|head| head.nonce == latest).map(|head| match &head.owner {
         LedgerOwner::Hold(hold) => HeadOwner::Hold(hold.status),
+        LedgerOwner::Tx(id, TxState::Tracking) if track.is_gone(*id) => HeadOwner::Gone,
         LedgerOwner::Tx(_, state) => HeadOwner::Tx(*state),
     });
     Ok(Comparison { drift: drift(latest, cursor, owner), view, latest, head })

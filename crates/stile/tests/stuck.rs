@@ -7,12 +7,14 @@
 //! |---|---|
 //! | `fees` | fees that rise above every offer, and the limits of what is offered |
 //! | `pools` | pools that lose transactions, and endpoints that take them and forget |
+//! | `standstill` | a chain that makes no blocks, or has nobody else on it |
 //! | `wordings` | every refusal that a chain node is known to make |
 //! | `rejected` | a transaction that no endpoint takes, ever |
 //! | `outside` | somebody else signs with the key |
 //! | `funds` | an account that is emptied |
 //! | `pending` | an endpoint that lies about pending transactions |
 //! | `reset` | a chain that is set back |
+//! | `emptied` | a chain that is emptied |
 //! | `made_anew` | a transaction that has a successor, and whose nonce comes back |
 //! | `holds` | nonces of callers who send by themselves, below transactions that wait for them |
 //! | `signer` | a signing service that is away |
@@ -33,6 +35,8 @@ mod care;
 #[path = "stuck/stage.rs"]
 mod stage;
 
+#[path = "stuck/emptied.rs"]
+mod emptied;
 #[path = "stuck/fees.rs"]
 mod fees;
 #[path = "stuck/funds.rs"]
@@ -55,5 +59,7 @@ mod rejected;
 mod reset;
 #[path = "stuck/signer.rs"]
 mod signer;
+#[path = "stuck/standstill.rs"]
+mod standstill;
 #[path = "stuck/wordings.rs"]
 mod wordings;

@@ -187,4 +187,8 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
 
     /// The canonical headers on record, oldest first.
     async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError>;
+
+    /// The headers on record that are canonical no longer, oldest first: they tell how far the chain
+    /// had come before it was set back.
+    async fn replaced_headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError>;
 }

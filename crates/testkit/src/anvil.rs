@@ -115,12 +115,19 @@ impl Anvil {
     /// Panics unless it was started on a port of its own. It listens with no block but its first
     /// for a moment: keep clients away meanwhile.
     pub async fn restart(&mut self, state: &Value) {
+        self.restart_empty().await;
+        let loaded = self.rpc("anvil_loadState", json!([state])).await;
+        assert_eq!(loaded, true, "anvil_loadState");
+    }
+
+    /// Kills it, and starts it again at the same address with nothing but another first block.
+    ///
+    /// Panics unless it was started on a port of its own.
+    pub async fn restart_empty(&mut self) {
         assert_ne!(self.options.port, 0, "a restarted chain needs a port of its own");
         self.process.signal(Signal::Kill);
         self.process.wait_exit(DEADLINE).await;
         *self = Self::start(self.options.clone()).await;
-        let loaded = self.rpc("anvil_loadState", json!([state])).await;
-        assert_eq!(loaded, true, "anvil_loadState");
     }
 
     /// The URL of the JSON-RPC endpoint.

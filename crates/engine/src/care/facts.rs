@@ -56,11 +56,26 @@ pub struct LaneFacts {
     pub fee_limit: Option<String>,
     /// What is at the nonce that the chain waits for.
     pub head: Option<HeadFacts>,
+    /// What is on record in blocks that the chain does not have, if this node holds the lane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone: Option<GoneFacts>,
     /// What each endpoint says, and whether it knows the newest attempt at the nonce that the chain
     /// waits for.
     pub endpoints: Vec<EndpointReport>,
     /// How many endpoints have to agree, and what they do not agree on.
     pub agreement: Option<AgreementFacts>,
+}
+
+/// Transactions on record in blocks that the chain does not have.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GoneFacts {
+    /// How many.
+    pub transactions: usize,
+    /// The highest of those blocks.
+    pub highest_block: u64,
+    /// The newest block of the chain, as far as is shown.
+    pub chain_head: u64,
 }
 
 /// What the endpoints of the chain agree on, as this node sees it.

@@ -7,8 +7,8 @@ use stile_store::{Attempt, LedgerOwner, OpenTx};
 
 use super::CareError;
 use super::facts::{
-    AgreementFacts, AttemptFacts, HeadFacts, HoldFacts, HolderFacts, LaneFacts, RestoredFacts,
-    TxFacts, UnestimatedFacts,
+    AgreementFacts, AttemptFacts, GoneFacts, HeadFacts, HoldFacts, HolderFacts, LaneFacts,
+    RestoredFacts, TxFacts, UnestimatedFacts,
 };
 use crate::core::Core;
 use crate::pause;
@@ -90,9 +90,18 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         }),
         fee_limit: ceiling.is_known().then(|| ceiling.limit().to_string()),
         head,
+        gone: track.and_then(|track| gone(track, lane)),
         endpoints,
         agreement: track.map(|track| agreement(track)),
     })
+}
+
+/// What is on record in blocks that the chain does not have, as the follower of this node found it.
+fn gone(track: &Track, lane: Lane) -> Option<GoneFacts> {
+    let gone = track.gone_of(lane);
+    let highest_block = gone.iter().map(|(_, height)| *height).max()?;
+    let chain_head = track.shown()?;
+    Some(GoneFacts { transactions: gone.len(), highest_block, chain_head })
 }
 
 /// What the endpoints agree on, as the follower of this node found it.

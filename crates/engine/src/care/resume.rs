@@ -1,9 +1,11 @@
 //! Ending a pause.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
-use stile_domain::{Drift, Lane, Nonce, Step, TxState};
+use stile_domain::{Drift, Lane, Nonce, Step, TxId};
 use stile_store::{
     LaneChanges, LaneView, LedgerOwner, NewEvent, OpenTx, Realign, Recorded, Refusal, Resumed, Set,
     StoreError, TxChange,
@@ -19,9 +21,14 @@ use crate::realign;
 use crate::reconcile::{self, Comparison};
 use crate::tx;
 use crate::tx::settings::OutsideUse;
+use crate::tx::track::Track;
 
-/// Nonces looked at when a chain has lost transactions.
-const LOST_LIMIT: u32 = 10_000;
+/// Nonces read in one go when a chain has lost transactions, and transactions.
+const OWNERS: u32 = 10_000;
+const PAGE: usize = 500;
+
+/// How long what is decided may take to be written before lost transactions are opened.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Transactions that wait, counted in one go.
 const WAITING_LIMIT: u32 = 10_000;
@@ -54,8 +61,8 @@ enum Way {
     /// for: the lane is treated like one of a restored database. Where nothing waits, or others use the
     /// key by declaration, it goes on once those nonces are read.
     Restored(Realign, Settles),
-    /// Finished transactions that the chain has lost are sent again, unless they were made anew.
-    Again(Vec<(OpenTx, Fate)>),
+    /// Transactions that the chain has lost are sent again, unless they were made anew.
+    Again(Vec<TxId>),
 }
 
 pub(super) async fn resume(
@@ -69,7 +76,7 @@ pub(super) async fn resume(
         // Nobody to compare it with.
         None => Way::Straight,
         Some(track) => match reconcile::compare(core, track, &[lane]).await.and_then(first) {
-            Some(comparison) => way(core, &comparison, &mut plan).await?,
+            Some(comparison) => way(core, track, &comparison, &mut plan).await?,
             None => {
                 plan.push("the chain does not answer: the cursor stays where it is".to_owned());
                 Way::Straight
@@ -151,6 +158,7 @@ fn first(mut compared: Vec<Comparison>) -> Option<Comparison> {
 /// What is to be done before nonces are given out again.
 async fn way(
     core: &Core,
+    track: &Track,
     comparison: &Comparison,
     plan: &mut Vec<String>,
 ) -> Result<Way, StoreError> {
@@ -183,23 +191,60 @@ async fn way(
             Ok(Way::Restored(realign, settles))
         }
         Drift::ChainReset => {
-            let (lost, holds) = lost(core, comparison.view.lane, latest).await?;
-            let lost = made_anew::fates(core, lost).await?;
-            let again = lost.iter().filter(|(_, fate)| !matches!(fate, Fate::StaysClosed(_)));
-            plan.push(format!(
-                "send the stored bytes of {} transactions once more, from nonce {latest} on: the chain has lost them",
-                again.count()
-            ));
-            plan.extend(lost.iter().filter_map(|(open, fate)| words(open, *fate)));
-            if holds > 0 {
-                plan.push(format!(
-                    "{holds} nonces from {latest} on are with callers who send by themselves: they must send again"
-                ));
-            }
-            Ok(Way::Again(lost))
+            let (mut lost, holds) = lost(core, comparison.view.lane, latest).await?;
+            lost.extend(gone(track, comparison.view.lane));
+            again(core, latest, lost, holds, plan).await
         }
-        Drift::InStep | Drift::Gap | Drift::HeldUp(_) => Ok(Way::Straight),
+        Drift::InStep | Drift::Gap | Drift::HeldUp(_) => {
+            let lost = gone(track, comparison.view.lane);
+            match lost.is_empty() {
+                true => Ok(Way::Straight),
+                false => again(core, latest, lost, 0, plan).await,
+            }
+        }
     }
+}
+
+/// What is to be done about transactions that the chain has lost.
+async fn again(
+    core: &Core,
+    latest: Nonce,
+    mut lost: Vec<TxId>,
+    holds: usize,
+    plan: &mut Vec<String>,
+) -> Result<Way, StoreError> {
+    let mut known = HashSet::new();
+    lost.retain(|id| known.insert(*id));
+    let (mut count, mut others) = (0, Vec::new());
+    for page in lost.chunks(PAGE) {
+        let fates = made_anew::fates(core, decided(core, page).await?).await?;
+        count += fates.iter().filter(|(_, fate)| !matches!(fate, Fate::StaysClosed(_))).count();
+        others.extend(fates.iter().filter_map(|(open, fate)| words(open, *fate)));
+    }
+    plan.push(format!(
+        "send the stored bytes of {count} transactions once more, from nonce {latest} on: the chain has lost them"
+    ));
+    plan.extend(others);
+    if holds > 0 {
+        plan.push(format!(
+            "{holds} nonces from {latest} on are with callers who send by themselves: they must send again"
+        ));
+    }
+    Ok(Way::Again(lost))
+}
+
+/// Those of them that are in a block by the record, or that another one took the nonce of in one.
+async fn decided(core: &Core, ids: &[TxId]) -> Result<Vec<OpenTx>, StoreError> {
+    let mut found = core.store.with_attempts(ids).await?;
+    found.retain(|open| {
+        open.tx.receipt.is_some() || open.tx.rival.is_some() || open.tx.standing.is_done()
+    });
+    Ok(found)
+}
+
+/// Open transactions in blocks that the chain does not have.
+fn gone(track: &Track, lane: Lane) -> Vec<TxId> {
+    track.gone_of(lane).into_iter().map(|(id, _)| id).collect()
 }
 
 /// How many transactions wait that may be what unknown nonces were used for.
@@ -252,31 +297,50 @@ fn words(open: &OpenTx, fate: Fate) -> Option<String> {
     }
 }
 
-/// What is on record as done at nonces that the chain has not seen, and how many nonces from there
-/// on are in callers' hands.
-async fn lost(core: &Core, lane: Lane, from: Nonce) -> Result<(Vec<OpenTx>, usize), StoreError> {
-    let owners = core.store.nonce_owners(lane, from, LOST_LIMIT).await?;
-    let ids: Vec<_> = owners
-        .iter()
-        .filter_map(|owner| match owner.owner {
-            LedgerOwner::Tx(id, TxState::Confirmed | TxState::Failed) => Some(id),
-            _ => None,
-        })
-        .collect();
-    let holds = owners.iter().filter(|o| matches!(o.owner, LedgerOwner::Hold(_))).count();
-    Ok((core.store.with_attempts(&ids).await?, holds))
+/// What has nonces that the chain has not seen, and how many nonces from there on are in callers'
+/// hands. Whatever is on record of those transactions, none of them is mined.
+async fn lost(core: &Core, lane: Lane, from: Nonce) -> Result<(Vec<TxId>, usize), StoreError> {
+    let (mut ids, mut holds, mut from) = (Vec::new(), 0, from);
+    loop {
+        let owners = core.store.nonce_owners(lane, from, OWNERS).await?;
+        for owner in &owners {
+            match owner.owner {
+                LedgerOwner::Tx(id, _) => ids.push(id),
+                LedgerOwner::Hold(_) => holds += 1,
+            }
+        }
+        match owners.last() {
+            Some(last) if owners.len() == OWNERS as usize => from = last.nonce + 1,
+            _ => return Ok((ids, holds)),
+        }
+    }
 }
 
-/// Opens finished transactions again. `false` if this node does not hold the lane.
-async fn send_again(
-    core: &Arc<Core>,
-    lane: Lane,
-    lost: &[(OpenTx, Fate)],
-) -> Result<bool, StoreError> {
+/// Opens lost transactions again. `false` if this node does not hold the lane.
+async fn send_again(core: &Arc<Core>, lane: Lane, lost: &[TxId]) -> Result<bool, StoreError> {
     core.acquire(&[lane]).await?;
     if core.lanes.slot(lane).claim().is_none() {
         return Ok(false);
     }
+    if !core.recorder.is_written(WRITTEN_WITHIN).await {
+        return Err(StoreError::Internal("what was decided before is not written yet".to_owned()));
+    }
+    for page in lost.chunks(PAGE) {
+        let fates = made_anew::fates(core, decided(core, page).await?).await?;
+        if !send_page_again(core, lane, &fates).await? {
+            return Ok(false);
+        }
+    }
+    // What was open is in the book as it was.
+    tx::again(core, lane);
+    Ok(true)
+}
+
+async fn send_page_again(
+    core: &Arc<Core>,
+    lane: Lane,
+    lost: &[(OpenTx, Fate)],
+) -> Result<bool, StoreError> {
     let (mut again, mut closed) = (Vec::new(), Vec::new());
     for (open, fate) in lost {
         match made_anew::withdraw_successor(core, *fate).await? {
@@ -323,7 +387,6 @@ async fn reopen(core: &Arc<Core>, lane: Lane, lost: &[&OpenTx]) -> Result<bool, 
             if missed > 0 {
                 warn!(signer = %lane.signer, missed, "some had moved meanwhile");
             }
-            tx::adopt(core, vec![lane]);
             Ok(true)
         }
         _ => Ok(false),

@@ -75,6 +75,15 @@ pub(crate) struct Open {
     pub(crate) unverified: bool,
     /// Blocks on top of its own were replaced and nobody has told yet.
     pub(crate) untold_fork: bool,
+    /// The chain does not have its block any more, and has lost more than reorganisations are followed
+    /// through: nothing becomes of it before a person says so.
+    pub(crate) lost: bool,
+    /// The newest block when its newest attempt was first on its way.
+    pub(crate) bid_at: Option<u64>,
+    /// No block has come since, though it was long enough.
+    pub(crate) stalled: bool,
+    /// The attempt that a caller has asked for and that no endpoint has answered yet.
+    pub(crate) hurried: Option<B256>,
 }
 
 impl Open {
@@ -125,6 +134,10 @@ impl Open {
             checked: None,
             unverified: tx.receipt.is_some() || tx.rival.is_some(),
             untold_fork: false,
+            lost: false,
+            bid_at: None,
+            stalled: false,
+            hurried: None,
         })
     }
 
@@ -565,6 +578,10 @@ pub(crate) mod tests {
             checked: None,
             unverified: false,
             untold_fork: false,
+            lost: false,
+            bid_at: None,
+            stalled: false,
+            hurried: None,
         }
     }
 

@@ -1,16 +1,47 @@
 //! Which transactions offer more by the clock.
+//!
+//! An attempt could only be mined where there was a block. While a chain makes none, offering more
+//! helps nobody: the time counts anew from the first block that comes then.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use stile_domain::{SubState, TxId};
+use stile_domain::{FeeQuote, SubState, TxId};
 use tracing::debug;
 
 use crate::core::Core;
 use crate::tx::bind;
+use crate::tx::book::Open;
 use crate::tx::cause::Cause;
 use crate::tx::replace::{LOOK_AGAIN, fees_of, replace};
 use crate::tx::track::Track;
+
+/// What there is to do about an attempt whose time has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It was passed over by a block.
+    Now,
+    /// The first block since then has come after the time: it is given the time once more.
+    Anew,
+    /// No block has come since.
+    Wait,
+}
+
+/// Decides by the newest block, if it is known.
+fn turn(open: &mut Open, head: Option<u64>) -> Turn {
+    let Some(head) = head else { return Turn::Wait };
+    // A chain that was set back has to come further than it is now, not than it was.
+    let bid_at = open.bid_at.map_or(head, |bid_at| bid_at.min(head));
+    open.bid_at = Some(bid_at);
+    if head == bid_at {
+        open.stalled = true;
+        return Turn::Wait;
+    }
+    match std::mem::take(&mut open.stalled) {
+        true => Turn::Anew,
+        false => Turn::Now,
+    }
+}
 
 /// The attempts whose time has come: of each lane the lowest, and of the others those that offer
 /// less than the chain asks for, as they would be held up next.
@@ -18,9 +49,16 @@ pub(crate) fn due(core: &Arc<Core>, track: &Arc<Track>) {
     let after = core.settings.tx.bump_after.unwrap_or(LOOK_AGAIN);
     let (now, most) = (Instant::now(), core.settings.tx.max_sends);
     let (quote, unfunded) = (track.quote(bind::fresh_quote()), track.unfunded());
+    let head = track.heads().map(|heads| heads.latest);
     let mut due: Vec<(TxId, Cause)> = Vec::new();
     {
         let mut book = track.book();
+        let new = book.all_unmined().filter(|o| o.next_bump.is_some() && o.bid_at.is_none());
+        for id in new.map(|open| open.id).collect::<Vec<_>>() {
+            if let Some(open) = book.get_mut(id) {
+                open.bid_at = head;
+            }
+        }
         let ripe: Vec<TxId> = book
             .all_unmined()
             .filter(|open| !open.replacing && open.next_bump.is_some_and(|at| at <= now))
@@ -36,12 +74,23 @@ pub(crate) fn due(core: &Arc<Core>, track: &Arc<Track>) {
                 (Some(offer), Some(quote)) => core.settings.tx.fees.is_too_low(&offer, &quote),
                 _ => false,
             };
+            // No block can have what is below the base fee, which only blocks change.
+            let is_barred = too_low && matches!(quote, Some(FeeQuote::Market { .. }));
             if open.standing.sub_state == Some(SubState::Underpriced) {
                 due.push((id, Cause::Underpriced));
-            } else if too_low || book.is_lowest(open) {
-                due.push((id, Cause::NotMined));
-            } else if let Some(open) = book.get_mut(id) {
-                open.next_bump = Some(now + after);
+                continue;
+            }
+            let is_next = too_low || book.is_lowest(open);
+            let Some(open) = book.get_mut(id) else { continue };
+            let turn = match (is_next, is_barred) {
+                (false, _) => Turn::Anew,
+                (true, true) => Turn::Now,
+                (true, false) => turn(open, head),
+            };
+            match turn {
+                Turn::Now => due.push((id, Cause::NotMined)),
+                Turn::Anew => open.next_bump = Some(now + after),
+                Turn::Wait => {}
             }
         }
     }
@@ -50,5 +99,32 @@ pub(crate) fn due(core: &Arc<Core>, track: &Arc<Track>) {
     }
     for (id, cause) in due {
         replace(core, track, id, cause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tx::book::tests::open;
+
+    #[test]
+    fn hole_38_no_fee_is_raised_while_no_block_is_made() {
+        use Turn::{Anew, Now, Wait};
+        // Where it was sent, and what becomes of it at these heads, one after the other.
+        let table: &[(Option<u64>, &[(Option<u64>, Turn)])] = &[
+            (Some(7), &[(Some(8), Now), (Some(8), Now), (Some(9), Now)]),
+            // The chain stands still, and goes on.
+            (Some(7), &[(Some(7), Wait), (Some(7), Wait), (Some(8), Anew), (Some(8), Now)]),
+            (Some(7), &[(None, Wait), (Some(7), Wait), (Some(9), Anew), (Some(10), Now)]),
+            (None, &[(None, Wait), (Some(7), Wait), (Some(8), Anew), (Some(9), Now)]),
+            // It was emptied.
+            (Some(400), &[(Some(3), Wait), (Some(3), Wait), (Some(4), Anew), (Some(5), Now)]),
+        ];
+        for (bid_at, looks) in table {
+            let mut open = Open { bid_at: *bid_at, ..open(1, 0) };
+            for (head, expected) in *looks {
+                assert_eq!(turn(&mut open, *head), *expected, "{bid_at:?} {head:?} of {looks:?}");
+            }
+        }
     }
 }

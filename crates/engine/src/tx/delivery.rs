@@ -185,6 +185,11 @@ impl Deliveries {
         }
     }
 
+    /// However often endpoints had no answer: the next pause is the shortest.
+    pub(crate) fn forget_failures(&mut self) {
+        self.0.iter_mut().for_each(|delivery| delivery.failures = 0);
+    }
+
     /// No endpoint is asked again before all of them are.
     pub(crate) fn forget_retries(&mut self) {
         self.0.iter_mut().for_each(|delivery| delivery.again = None);

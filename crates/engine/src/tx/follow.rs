@@ -29,11 +29,12 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use stile_chain::{ChainError, Sighting, View};
-use stile_domain::{B256, Header, HeaderWindow, Lane, Receipt, TakenBack, TxId, Verdict};
+use stile_domain::{B256, Header, HeaderWindow, Lane, Receipt, SetBack, TakenBack, TxId, Verdict};
 use stile_store::{HeaderUpdate, OpenTx};
 use tracing::{info, warn};
 
 use self::alarm::Lost;
+use self::apply::Fork;
 pub(crate) use self::apply::mine;
 pub(crate) use self::finality::canonical;
 use self::gate::Compared;
@@ -131,8 +132,17 @@ async fn load(core: &Core, track: &Track) {
             for tip in verify::left_behind(&headers, &window) {
                 track.leave(tip);
             }
+            let tip = window.tip().map_or(0, |tip| tip.height);
             track.pool.set_known(window.clone());
             *track.window() = window;
+            match core.store.replaced_headers(track.pool.chain()).await {
+                Ok(replaced) => {
+                    let highest = replaced.iter().map(|header| header.height).max().unwrap_or(0);
+                    let is_another = replaced.iter().any(|header| header.height == 0);
+                    track.had_come_to(highest.max(tip), is_another && highest > tip);
+                }
+                Err(error) => warn!(%error, "the headers that were replaced could not be read"),
+            }
         }
         Err(error) => warn!(%error, "the headers on record could not be read"),
     }
@@ -188,6 +198,8 @@ async fn pass(
                 ChainError::Unreachable { chain: track.pool.chain(), said: vec![words] }
             }
         })?;
+        let behind = matches!(path, path::Path::Wait);
+        track.set_behind(behind.then_some((view.head().height, memory.behind)));
         if let Some(steps) = path.into_steps()
             && gate::admits(track, view, &window, &steps, memory).await
         {
@@ -195,6 +207,7 @@ async fn pass(
         }
     } else {
         memory.behind = 0;
+        track.set_behind(None);
     }
     if gate::compare(core, track, view, memory).await? == Compared::Forgotten {
         tell_withheld(track, memory.withheld.take());
@@ -265,15 +278,20 @@ async fn advance(
     memory: &mut Memory,
 ) -> Result<(), ChainError> {
     let patient = memory.failed < PATIENCE;
-    let replaced: Vec<Header> = match path.above {
-        Some(ancestor) => window.from(ancestor + 1).copied().collect(),
-        None => Vec::new(),
-    };
+    let (replaced, set_back) = (path.replaced(window), path.set_back(window));
+    let is_deep = !replaced.is_empty() && set_back.is_deep(core.settings.tx.reorg_window);
     if !replaced.is_empty() {
-        info!(chain = %track.pool.chain(), depth = replaced.len(), ancestor = path.above,
-              endpoint = view.endpoint(), "the chain was reorganised");
+        let (chain, blocks, endpoint) = (track.pool.chain(), set_back.blocks, view.endpoint());
+        match is_deep {
+            true => warn!(%chain, blocks, another_chain = set_back.is_another, endpoint,
+                          newest = view.head().height,
+                          "the chain has lost more blocks than reorganisations are followed through, or \
+                           was reset: what stood on them is not sent again before a person says so"),
+            false => info!(%chain, depth = replaced.len(), ancestor = path.above, endpoint,
+                           "the chain was reorganised"),
+        }
         metrics::reorganised(replaced.len());
-        reopen(core, track, path.above.unwrap_or(0)).await?;
+        reopen(core, track, path.above.unwrap_or(0), set_back).await?;
         memory.compared = None;
     }
     let mut found: HashMap<TxId, Receipt> = HashMap::new();
@@ -286,6 +304,12 @@ async fn advance(
             block.transactions.iter().partition(|tx| book.by_hash(&tx.hash).is_some());
         let header = block.header;
         let of_lane = |tx: &&Sighting| Lane::new(track.pool.chain(), tx.from);
+        let is_own = |tx: &&&Sighting| {
+            let lane = of_lane(tx);
+            held.contains(&lane) || core.signers.signs(lane)
+        };
+        let own = ours.len() + others.iter().filter(is_own).count();
+        track.quotes.blocks().note(block.header.height, block.transactions.len(), own);
         let others = others.into_iter().filter(|tx| held.contains(&of_lane(tx)));
         strange.extend(others.map(|tx| Strange { lane: of_lane(&tx), seen: *tx, header }));
         if !ours.is_empty() {
@@ -334,14 +358,20 @@ async fn advance(
         next.put(*header);
     }
     let heads = track.pool.heads(view.head().height, &next, tags).await;
+    let fork = path.above.filter(|_| !replaced.is_empty());
+    if let Some(ancestor) = fork.filter(|_| is_deep) {
+        let lost = apply::lost(&track.book(), ancestor, &found);
+        alarm::raise(core, track, lost).await?;
+    }
     track.pool.set_known(next.clone());
     *track.window() = next;
+    track.come_to(heads.latest, set_back);
     track.set_heads(heads);
     if path.leap {
         look_at_all(track);
         window.tip().into_iter().for_each(|tip| track.leave(*tip));
     }
-    apply::blocks(core, track, path.above.filter(|_| !replaced.is_empty()), &replaced, found);
+    apply::blocks(core, track, fork.map(|above| Fork { above, is_deep }), &replaced, found);
     save(core, track, canonical, replaced).await;
     memory.strange.extend(strange);
     keep_newest(&mut memory.strange, STRANGE_KEPT);
@@ -396,7 +426,12 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 ///
 /// What was finalized, or deeper than reorganisations are followed, is not opened again: a person
 /// is called.
-async fn reopen(core: &Arc<Core>, track: &Track, ancestor: u64) -> Result<(), ChainError> {
+async fn reopen(
+    core: &Arc<Core>,
+    track: &Track,
+    ancestor: u64,
+    set_back: SetBack,
+) -> Result<(), ChainError> {
     if !core.recorder.is_written(WRITTEN_WITHIN).await {
         let said = vec!["what was decided before a fork is not written yet".to_owned()];
         return Err(ChainError::Unreachable { chain: track.pool.chain(), said });
@@ -404,18 +439,23 @@ async fn reopen(core: &Arc<Core>, track: &Track, ancestor: u64) -> Result<(), Ch
     let lanes: Vec<Lane> = held_lanes(core, track);
     let floor = ancestor.saturating_sub(u64::from(core.settings.tx.reorg_window));
     let done = done_between(core, track, &lanes, (floor, HIGHEST)).await?;
-    let heads = track.heads().unwrap_or_default();
+    let mut heads = track.heads().unwrap_or_default();
+    // A process that has just started knows it from the record alone.
+    let known = track.window().tip().map_or(0, |tip| tip.height);
+    heads.latest = heads.latest.max(known);
     let (mut reopened, mut lost) = (Vec::new(), Vec::new());
     for tx in done {
         let decided = verify::decided_in(&tx.tx);
         let told = tx.tx.told.is_some_and(|(height, _)| height > ancestor);
         match decided.filter(|(height, _)| *height > ancestor) {
-            Some((height, block)) => match verify::fate(core, &tx.tx, height, &heads) {
-                TakenBack::Reopened => reopened.push(tx),
-                TakenBack::Alarm => {
-                    lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block });
+            Some((height, block)) => {
+                match verify::fate(core, tx.tx.finality, height, &heads, set_back) {
+                    TakenBack::Reopened => reopened.push(tx),
+                    TakenBack::Alarm => {
+                        lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block });
+                    }
                 }
-            },
+            }
             None if told => reopened.push(tx),
             None => {}
         }

@@ -3,6 +3,7 @@
 //! Whoever binds takes the last answer while it is fresh. The chain is asked anew beside that, one
 //! question at a time: so a slow endpoint, for which a quote waits, holds up nobody.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -13,10 +14,55 @@ use tracing::debug;
 use crate::core::Core;
 use crate::tx::track::Track;
 
+/// How many blocks it is remembered of whose transactions they have.
+const REMEMBERED: usize = 1024;
+
+/// Whose transactions the newest blocks have.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks(BTreeMap<u64, Whose>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Nobodys,
+    Ours,
+    Others,
+}
+
+impl Blocks {
+    /// A block has so many transactions, and so many of them are ours.
+    pub(crate) fn note(&mut self, height: u64, all: usize, ours: usize) {
+        let whose = match (all, ours) {
+            (0, _) => Whose::Nobodys,
+            (all, ours) if ours >= all => Whose::Ours,
+            _ => Whose::Others,
+        };
+        // What was above it is not on the chain any more.
+        self.0.split_off(&height);
+        self.0.insert(height, whose);
+        while self.0.len() > REMEMBERED {
+            self.0.pop_first();
+        }
+    }
+
+    /// Those that have ours alone.
+    fn own(&self) -> BTreeSet<u64> {
+        let own = self.0.iter().filter(|(_, whose)| **whose == Whose::Ours);
+        own.map(|(height, _)| *height).collect()
+    }
+
+    /// Whether somebody else has anything in one of so many newest blocks.
+    fn have_others(&self, newest: u64) -> bool {
+        let Some((top, _)) = self.0.last_key_value() else { return false };
+        let from = top.saturating_sub(newest.saturating_sub(1));
+        self.0.range(from..).any(|(_, whose)| *whose == Whose::Others)
+    }
+}
+
 /// The quotes of a chain.
 #[derive(Debug)]
 pub(crate) struct Quotes {
     known: Mutex<Known>,
+    blocks: Mutex<Blocks>,
     /// Whoever has it asks; the others wait for the answer.
     asking: tokio::sync::Mutex<()>,
 }
@@ -31,6 +77,8 @@ struct Known {
     heard: Option<FeeQuote>,
     /// The operator has set the most that is paid.
     is_limited: bool,
+    /// What was last heeded.
+    heeded: Option<FeeQuotes>,
 }
 
 impl Known {
@@ -57,6 +105,18 @@ impl Known {
         taken
     }
 
+    /// Makes of what the endpoints say what is heeded: one's own offers do not feed it.
+    fn heed(&mut self, told: FeeQuotes, by_others: bool) -> FeeQuotes {
+        let before = self.heeded;
+        let heeded = FeeQuotes {
+            offered: told.offered.heeded(before.as_ref().map(|it| &it.offered), by_others),
+            highest: told.highest.heeded(before.as_ref().map(|it| &it.highest), by_others),
+            ..told
+        };
+        self.heeded = Some(heeded);
+        heeded
+    }
+
     fn since(&self, since: Instant) -> Option<FeeQuotes> {
         self.last.filter(|(at, _)| *at >= since).map(|(_, quotes)| quotes)
     }
@@ -66,11 +126,16 @@ impl Quotes {
     /// `is_limited`: the operator has set the most that is paid.
     pub(crate) fn new(is_limited: bool) -> Self {
         let known = Known { is_limited, ..Known::default() };
-        Self { known: Mutex::new(known), asking: tokio::sync::Mutex::default() }
+        Self { known: Mutex::new(known), blocks: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose transactions the newest blocks have.
+    pub(crate) fn blocks(&self) -> MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the chain asks for, if it was asked after `since`.
@@ -85,8 +150,14 @@ impl Quotes {
         if let Some(quotes) = self.since(called) {
             return Ok(quotes);
         }
-        let told = pool.fee_quotes().await?;
-        Ok(self.known().take(told))
+        let (own, by_others) = {
+            let blocks = self.blocks();
+            (blocks.own(), blocks.have_others(pool.fee_blocks()))
+        };
+        let told = pool.fee_quotes_by_others(&own).await?;
+        let mut known = self.known();
+        let heeded = known.heed(told, by_others);
+        Ok(known.take(heeded))
     }
 
     fn is_asking(&self) -> bool {
@@ -132,6 +203,38 @@ mod tests {
     fn told(offered: u128, highest: u128, is_alone: bool) -> FeeQuotes {
         let legacy = |gas_price| FeeQuote::Legacy { gas_price };
         FeeQuotes { offered: legacy(offered), highest: legacy(highest), is_alone }
+    }
+
+    #[test]
+    fn hole_38_while_nobody_else_offers_anything_the_quote_does_not_rise() {
+        let mut known = Known::default();
+        for (said, by_others, expected) in [
+            (told(5, 6, false), false, told(5, 6, false)),
+            (told(9, 9, false), false, told(5, 6, false)),
+            (told(8, 9, false), true, told(8, 9, false)),
+            (told(12, 12, false), false, told(8, 9, false)),
+            (told(4, 9, false), false, told(4, 9, false)),
+            (told(8, 8, false), false, told(4, 8, false)),
+        ] {
+            assert_eq!(known.heed(said, by_others), expected, "{said:?} {by_others}");
+        }
+    }
+
+    #[test]
+    fn hole_38_whose_transactions_blocks_have_is_remembered() {
+        let mut blocks = Blocks::default();
+        assert!(!blocks.have_others(5));
+        for (height, all, ours) in [(1, 2, 1), (2, 0, 0), (3, 1, 1), (4, 3, 3)] {
+            blocks.note(height, all, ours);
+        }
+        assert_eq!(blocks.own(), BTreeSet::from([3, 4]));
+        assert!(blocks.have_others(4) && !blocks.have_others(3));
+        // The chain was reorganised.
+        blocks.note(3, 2, 0);
+        assert_eq!(blocks.own(), BTreeSet::new());
+        assert!(blocks.have_others(1));
+        (0..5000).for_each(|height| blocks.note(height, 1, 1));
+        assert_eq!(blocks.own().len(), REMEMBERED);
     }
 
     #[test]

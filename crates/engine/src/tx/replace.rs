@@ -30,6 +30,9 @@ use crate::tx::track::Track;
 /// How soon a replacement is tried again that could not be signed.
 const SIGN_AGAIN: Duration = Duration::from_secs(2);
 
+/// How long the gas of an empty transaction is asked for.
+const ESTIMATED_WITHIN: Duration = Duration::from_secs(3);
+
 /// How soon it is looked again where it is not known what the chain asks for.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
@@ -337,7 +340,9 @@ fn is_given_up(track: &Track, book: &mut Book, id: TxId, testimony: Option<Testi
 /// What an empty transaction needs, which is not the same on all chains.
 pub(crate) async fn gas_for_nothing(track: &Track, lane: Lane) -> Option<u64> {
     let nothing = Payload { to: Some(lane.signer), ..Payload::default() };
-    let estimate = track.pool.estimate_gas(lane.signer, &nothing).await.ok()?;
+    // Nobody who withdraws something waits for an endpoint that is slow to say what most know.
+    let estimate = track.pool.estimate_gas(lane.signer, &nothing);
+    let estimate = tokio::time::timeout(ESTIMATED_WITHIN, estimate).await.ok()?.ok()?;
     Some(limits::gas_limit(track, estimate).await)
 }
 
@@ -360,6 +365,12 @@ fn decided(
     match attempt.kind.successor() {
         Some(_) => open.deliveries.renew(),
         None => open.deliveries.offer_more(),
+    }
+    (open.bid_at, open.stalled) = (None, false);
+    if cause.is_wish() {
+        // It does not wait as long as what it is made in place of.
+        open.deliveries.forget_failures();
+        open.hurried = Some(attempt.hash);
     }
     open.limit_told = None;
     if cause == Cause::TooDear {

@@ -144,7 +144,10 @@ async fn send(core: &Arc<Core>, track: &Arc<Track>, place: usize, batch: Vec<Ite
         let raw: Vec<Bytes> = wanted.iter().map(|item| item.raw.clone()).collect();
         #[cfg(feature = "planted-bugs")]
         let raw: Vec<Bytes> = planted::bytes(core, track, &wanted).await;
-        let answers = track.pool.send_to(place, &raw).await;
+        let answers = match wanted.iter().any(|item| item.hurried) {
+            true => track.pool.send_at_once(place, &raw).await,
+            false => track.pool.send_to(place, &raw).await,
+        };
         tell_who_takes_none(track, place);
         for (number, item) in wanted.iter().enumerate() {
             let heard = match &answers {
@@ -183,10 +186,11 @@ fn tell_who_takes_none(track: &Track, place: usize) {
 }
 
 /// Its newest attempt, if it is open still, not mined, and its lane not stopped; if not, it is no
-/// longer in the submitter's hands.
+/// longer in the submitter's hands. What a caller has asked for is tried on a stopped lane too: it
+/// may cost what the account has.
 fn still_wanted(open: Option<&mut Open>, place: usize, stopped: bool) -> Option<Item> {
     let open = open?;
-    let item = Item::of(open).filter(|_| open.is_unmined() && !stopped);
+    let item = Item::of(open).filter(|item| open.is_unmined() && (!stopped || item.hurried));
     if item.is_none() {
         open.deliveries.at(place).queued = false;
     }
@@ -256,6 +260,7 @@ fn conclude(
     match heard.map(|said| said.class) {
         Ok(SendClass::Accepted | SendClass::Known) => {
             open.deliveries.forget_retries();
+            open.hurried = None;
             if !open.taken_told {
                 open.taken_told = true;
                 taken(core, track, &mut book, item);
@@ -364,6 +369,7 @@ fn held_up(
     let sub_state = open.standing.sub_state;
     let given_up = open.newest().is_some_and(|newest| newest.kind == AttemptKind::GiveUp);
     open.not_taken = None;
+    open.hurried = None;
     open.sends += 1;
     open.deliveries.forget_retries();
     let used_up = settings.max_sends > 0 && open.sends >= settings.max_sends;

@@ -2,14 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stile_chain::{ChainError, ChainPool, Chains, FeeQuotes};
-use stile_domain::{ChainId, FeeQuote, Header, HeaderWindow, Heads, Lane, TxId, U256, Verdict};
+use stile_domain::{
+    ChainId, FeeQuote, Header, HeaderWindow, Heads, Lane, SetBack, TxId, U256, Verdict,
+};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::tx::adopt::READERS;
-use crate::tx::book::Book;
+use crate::tx::book::{Book, Open};
 use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
 use crate::tx::limits::BlockGas;
@@ -44,6 +46,7 @@ pub(crate) struct Track {
     estimates: Mutex<Estimates>,
     withheld: Mutex<Option<Withheld>>,
     left: Mutex<Vec<Left>>,
+    extent: Mutex<Extent>,
     /// Transactions about whose lost finality a person was called, each with its block's height.
     pub(crate) alarmed: Mutex<HashMap<TxId, u64>>,
 }
@@ -64,6 +67,47 @@ pub(crate) struct Left {
     /// It is on the chain no more: what was done shortly below it is looked at again, on each lane
     /// that comes to this node. `false` until that is found out.
     pub(crate) is_gone: bool,
+}
+
+/// How far the chain had come, and how far it is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// The highest block that was ever followed, as far as is on record.
+    highest: u64,
+    /// It was another chain, with another first block.
+    is_another: bool,
+    /// When what is known last became shorter, or was read from the record.
+    fell: Option<Instant>,
+    /// The endpoint that is followed is behind what is known: at this block, for so many passes.
+    behind: Option<(u64, u32)>,
+}
+
+/// After so many passes an endpoint that is behind shows how far the chain has come. Nothing follows
+/// from that by itself.
+const BEHIND: u32 = 40;
+
+/// For how long the chain has to be as short as it is before what is above it counts as gone.
+const SHORT_FOR: Duration = Duration::from_secs(10);
+
+impl Extent {
+    /// How the chain is set back, where this is its newest block.
+    fn set_back(&self, tip: u64) -> SetBack {
+        match self.highest.saturating_sub(tip) {
+            0 => SetBack::default(),
+            blocks => SetBack { blocks, is_another: self.is_another },
+        }
+    }
+
+    /// The newest block is this one now.
+    fn come_to(&mut self, tip: u64, set_back: SetBack, now: Instant) {
+        if set_back.blocks > 0 || set_back.is_another {
+            self.fell = Some(now);
+            self.is_another |= set_back.is_another;
+        }
+        if tip >= self.highest {
+            (self.highest, self.is_another) = (tip, false);
+        }
+    }
 }
 
 /// For how many blocks it is remembered where the chain was left.
@@ -89,6 +133,7 @@ impl Tracks {
                 estimates: Mutex::default(),
                 withheld: Mutex::default(),
                 left: Mutex::default(),
+                extent: Mutex::default(),
                 alarmed: Mutex::default(),
             };
             (pool.chain(), Arc::new(track))
@@ -159,6 +204,64 @@ impl Track {
             Withheld { since, verdict, words }
         });
         before.map(|(_, verdict)| verdict) != known.as_ref().map(|withheld| withheld.verdict)
+    }
+
+    /// The chain had come as far as this before, by the record. `is_another`: it was another chain.
+    pub(crate) fn had_come_to(&self, highest: u64, is_another: bool) {
+        let mut extent = lock(&self.extent);
+        extent.highest = extent.highest.max(highest);
+        extent.is_another |= is_another;
+        extent.fell = Some(Instant::now());
+    }
+
+    /// The newest known block is this one now, and the chain was set back by so much.
+    pub(crate) fn come_to(&self, tip: u64, set_back: SetBack) {
+        lock(&self.extent).come_to(tip, set_back, Instant::now());
+    }
+
+    /// The endpoint that is followed has been behind what is known for so many passes, or is not.
+    pub(crate) fn set_behind(&self, behind: Option<(u64, u32)>) {
+        lock(&self.extent).behind = behind;
+    }
+
+    /// The highest block that was ever followed, and how the chain is set back from there.
+    pub(crate) fn fallen(&self) -> (u64, SetBack) {
+        let tip = self.window().tip().map(|tip| tip.height);
+        let extent = *lock(&self.extent);
+        (extent.highest, tip.map_or(SetBack::default(), |tip| extent.set_back(tip)))
+    }
+
+    /// The newest known block, if the chain has been as short as that for long enough: what is above it
+    /// is on no chain, unless somebody else knows of it.
+    pub(crate) fn ends_at(&self) -> Option<u64> {
+        let fell = lock(&self.extent).fell;
+        let is_long = fell.is_none_or(|fell| fell.elapsed() >= SHORT_FOR);
+        self.window().tip().filter(|_| is_long).map(|tip| tip.height)
+    }
+
+    /// How far the chain has come, as far as is shown. `None` until it has been seen.
+    pub(crate) fn shown(&self) -> Option<u64> {
+        let behind = lock(&self.extent).behind.filter(|(_, passes)| *passes >= BEHIND);
+        behind.map(|(head, _)| head).or(self.heads().map(|heads| heads.latest))
+    }
+
+    /// Whether the chain does not have the block that an open transaction is on record to be in.
+    pub(crate) fn is_gone(&self, id: TxId) -> bool {
+        let shown = self.shown();
+        let book = self.book();
+        let Some(open) = book.get(id) else { return false };
+        let above = |(height, _)| shown.is_some_and(|shown| height > shown);
+        open.lost || open.block().is_some_and(above)
+    }
+
+    /// Open transactions of a lane in blocks that the chain does not have, with those blocks' heights.
+    pub(crate) fn gone_of(&self, lane: Lane) -> Vec<(TxId, u64)> {
+        let shown = self.shown();
+        let book = self.book();
+        let in_blocks = book.of_lane(lane).filter_map(|open| Some((open, open.block()?.0)));
+        let is_gone =
+            |(open, height): &(&Open, u64)| open.lost || shown.is_some_and(|shown| *height > shown);
+        in_blocks.filter(is_gone).map(|(open, height)| (open.id, height)).collect()
     }
 
     /// Where the chain was left, and picked up again far above.
@@ -238,4 +341,27 @@ impl Track {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hole_39_how_far_a_chain_had_come_is_known_until_it_is_there_again() {
+        let (mut extent, now) = (Extent::default(), Instant::now());
+        extent.come_to(400, SetBack::default(), now);
+        assert_eq!(extent.set_back(400), SetBack::default());
+        assert_eq!(extent.fell, None);
+        let emptied = SetBack { blocks: 400, is_another: true };
+        extent.come_to(0, emptied, now);
+        assert_eq!(extent.set_back(0), emptied);
+        extent.come_to(5, SetBack::default(), now);
+        assert_eq!(extent.set_back(5), SetBack { blocks: 395, is_another: true });
+        assert_eq!(extent.fell, Some(now));
+        extent.come_to(401, SetBack::default(), now);
+        assert_eq!(extent.set_back(401), SetBack::default());
+        extent.come_to(399, SetBack { blocks: 2, is_another: false }, now);
+        assert_eq!(extent.set_back(399), SetBack { blocks: 2, is_another: false });
+    }
 }

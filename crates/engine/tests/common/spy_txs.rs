@@ -157,4 +157,8 @@ impl TxStore for Spy {
     async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {
         self.inner.headers(chain).await
     }
+
+    async fn replaced_headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {
+        self.inner.replaced_headers(chain).await
+    }
 }

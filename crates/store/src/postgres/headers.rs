@@ -16,6 +16,16 @@ pub(super) async fn headers(
     found.iter().map(tx_rows::header).collect()
 }
 
+pub(super) async fn replaced(
+    sessions: &Sessions,
+    chain: ChainId,
+) -> Result<Vec<Header>, StoreError> {
+    let chain = chain.get().cast_signed();
+    let sql = include_str!("sql/replaced_headers.sql");
+    let found = sessions.read(sql, &[(&chain, Type::INT8)]).await?;
+    found.iter().map(tx_rows::header).collect()
+}
+
 /// The columns of a list of headers, as `unnest` takes them.
 struct HeaderColumns<'h> {
     heights: Vec<i64>,

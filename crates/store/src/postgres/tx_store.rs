@@ -162,4 +162,8 @@ impl TxStore for PostgresStore {
     async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {
         headers::headers(&self.sessions, chain).await
     }
+
+    async fn replaced_headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {
+        headers::replaced(&self.sessions, chain).await
+    }
 }

@@ -15,6 +15,15 @@ pub(super) fn headers(connection: &Connection, chain: ChainId) -> Result<Vec<Hea
     Ok(found.collect::<Result<_, _>>()?)
 }
 
+pub(super) fn replaced(connection: &Connection, chain: ChainId) -> Result<Vec<Header>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT height, hash, parent FROM header
+         WHERE chain_id = ?1 AND replaced_at IS NOT NULL ORDER BY height",
+    )?;
+    let found = statement.query_map(params![chain.get().cast_signed()], tx_rows::header)?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
 pub(super) fn save(connection: &Connection, update: &HeaderUpdate) -> Result<(), StoreError> {
     let chain = update.chain.get().cast_signed();
     let now = match update.replaced.is_empty() {

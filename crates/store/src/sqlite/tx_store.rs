@@ -227,4 +227,8 @@ impl TxStore for SqliteStore {
     async fn headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {
         self.read(move |c| headers::headers(c, chain)).await
     }
+
+    async fn replaced_headers(&self, chain: ChainId) -> Result<Vec<Header>, StoreError> {
+        self.read(move |c| headers::replaced(c, chain)).await
+    }
 }

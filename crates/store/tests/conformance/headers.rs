@@ -50,6 +50,8 @@ async fn replaced_headers_are_canonical_no_longer(bench: Bench) {
     save(store, vec![header(2, 3)], vec![header(1, 3), header(1, 4)]).await;
     let found = store.headers(chain()).await.unwrap();
     assert_eq!(found, [header(1, 1), header(1, 2), header(2, 3)]);
+    let replaced = store.replaced_headers(chain()).await.unwrap();
+    assert_eq!(replaced, [header(1, 3), header(1, 4)]);
 }
 
 async fn a_header_may_become_canonical_again(bench: Bench) {

@@ -60,6 +60,7 @@ fn reads(store: &dyn Store) -> Vec<Call<'_>> {
         call!("with_attempts", store.with_attempts(&[TX])),
         call!("txs_of_attempts", store.txs_of_attempts(&[B256::ZERO])),
         call!("headers", store.headers(lane(1).chain)),
+        call!("replaced_headers", store.replaced_headers(lane(1).chain)),
     ]
 }
 

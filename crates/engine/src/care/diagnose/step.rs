@@ -3,7 +3,7 @@
 use stile_domain::{Drift, HeadOwner, HoldStatus, Nonce, drift};
 
 use super::{Finding, Remedy, Severity, finding};
-use crate::care::facts::{HoldFacts, LaneFacts};
+use crate::care::facts::{GoneFacts, HoldFacts, LaneFacts};
 
 /// How the lane stands to its chain.
 pub(super) fn out_of_step(facts: &LaneFacts) -> Option<Finding> {
@@ -19,7 +19,7 @@ pub(super) fn out_of_step(facts: &LaneFacts) -> Option<Finding> {
         hold.or(head.tx.as_ref().map(|tx| HeadOwner::Tx(tx.state)))
     });
     match drift(latest, cursor, owner) {
-        Drift::InStep => None,
+        Drift::InStep => facts.gone.as_ref().map(gone),
         Drift::OutsideUse => {
             let words = format!(
                 "the chain has {latest} transactions of this account, but only nonces below {cursor} were given out: \
@@ -52,6 +52,23 @@ pub(super) fn out_of_step(facts: &LaneFacts) -> Option<Finding> {
             Some(held_up(facts, latest, hold))
         }
     }
+}
+
+/// What is on record as mined, in blocks that the chain does not have.
+fn gone(gone: &GoneFacts) -> Finding {
+    let GoneFacts { transactions, highest_block, chain_head } = gone;
+    let words = match highest_block.checked_sub(*chain_head).filter(|blocks| *blocks > 0) {
+        Some(blocks) => format!(
+            "{transactions} transactions are on record in blocks up to {highest_block}, and the chain is at block \
+             {chain_head}, {blocks} blocks short of that: it was reset, or its endpoints are behind"
+        ),
+        None => format!(
+            "{transactions} transactions are on record in blocks up to {highest_block} that the chain does not have: \
+             it was reset"
+        ),
+    };
+    let remedy = "send their stored bytes once more, if the endpoints are not only behind";
+    finding(Severity::Blocked, "chain-reset", words, Some(Remedy::new("resume", remedy)))
 }
 
 /// Whatever does not fit, the database has lost it; nobody else is to blame.

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::care::facts::{
-    AgreementFacts, AttemptFacts, HeadFacts, HoldFacts, HolderFacts, RestoredFacts, TxFacts,
-    UnestimatedFacts,
+    AgreementFacts, AttemptFacts, GoneFacts, HeadFacts, HoldFacts, HolderFacts, RestoredFacts,
+    TxFacts, UnestimatedFacts,
 };
 
 fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {
@@ -56,8 +56,21 @@ fn facts() -> LaneFacts {
         market_fee_per_gas: Some("10".to_owned()),
         fee_limit: None,
         head: Some(sent(SubState::Pending, 20)),
+        gone: None,
         endpoints: vec![endpoint(Some(5), Some(true))],
         agreement: None,
+    }
+}
+
+#[test]
+fn hole_39_a_chain_that_is_shorter_than_on_record_is_found() {
+    let gone = |chain_head| GoneFacts { transactions: 3, highest_block: 13, chain_head };
+    for (chain_head, words) in [(10, "3 blocks short of that"), (20, "does not have")] {
+        let short = LaneFacts { gone: Some(gone(chain_head)), head: None, ..facts() };
+        let short = LaneFacts { next_nonce: Some(5), ..short };
+        let diagnosis = diagnose(short.clone());
+        assert!(!diagnosis.healthy && diagnosis.summary.contains(words), "{}", diagnosis.summary);
+        finds(short, "chain-reset", Some("resume"));
     }
 }
 

@@ -3,7 +3,7 @@
 //! Whoever follows a chain never takes that back by itself. The lane is paused, with the reason in
 //! words, and a person is called, once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -26,27 +26,32 @@ pub(super) struct Lost {
     pub(super) block: B256,
 }
 
-/// Calls a person for each of them. A pass that cannot do so is made again.
+/// Calls a person about them, once for each lane. A pass that cannot do so is made again.
 pub(super) async fn raise(
     core: &Arc<Core>,
     track: &Track,
     lost: Vec<Lost>,
 ) -> Result<(), ChainError> {
-    for lost in lost {
-        let is_known = alarmed(track).contains_key(&lost.id);
-        if is_known {
-            continue;
-        }
-        let called = call(core, &lost).await.map_err(|error| {
+    let mut by_lane: BTreeMap<Lane, Vec<Lost>> = BTreeMap::new();
+    {
+        let alarmed = alarmed(track);
+        // One that was made up for may be lost again, in another block.
+        let news = lost.into_iter().filter(|lost| alarmed.get(&lost.id) != Some(&lost.height));
+        news.for_each(|lost| by_lane.entry(lost.lane).or_default().push(lost));
+    }
+    for (lane, mut lost) in by_lane {
+        lost.sort_unstable_by_key(|lost| (lost.height, lost.id));
+        let called = call(core, lane, &lost).await.map_err(|error| {
             metrics::store_failed("pause");
             let why = format!("a lane could not be paused: {error}");
             ChainError::Unreachable { chain: track.pool.chain(), said: vec![why] }
         })?;
         match called {
             Called::Yes => {
-                remember(&mut alarmed(track), lost.id, lost.height);
+                let mut alarmed = alarmed(track);
+                lost.iter().for_each(|lost| remember(&mut alarmed, lost.id, lost.height));
             }
-            Called::NotYet => track.adopted().push(lost.lane),
+            Called::NotYet => track.adopted().push(lane),
             Called::NotOurs => {}
         }
     }
@@ -85,8 +90,10 @@ enum Called {
 
 /// Pauses the lane, if it is this node's by the store's word. One that is paused for another reason
 /// keeps it, and its history says what was lost all the same.
-async fn call(core: &Arc<Core>, lost: &Lost) -> Result<Called, StoreError> {
-    let Lost { lane, id, height, block } = *lost;
+async fn call(core: &Arc<Core>, lane: Lane, lost: &[Lost]) -> Result<Called, StoreError> {
+    let Some(Lost { id, height, block, .. }) = lost.first().copied() else {
+        return Ok(Called::Yes);
+    };
     let Some(claim) = core.lanes.slot(lane).claim() else { return Ok(Called::NotOurs) };
     let Some(view) = core.store.lanes(&[lane]).await?.pop().flatten() else {
         return Ok(Called::NotOurs);
@@ -94,16 +101,16 @@ async fn call(core: &Arc<Core>, lost: &Lost) -> Result<Called, StoreError> {
     if !core.is_ours(&view.owner) || view.owner.token != claim.token() {
         return Ok(Called::NotYet);
     }
-    metrics::finality_contradicted();
-    let reason = format!(
-        "transaction {id} was final in block {height} ({block}), which is not on the chain any more: \
-         what was final is never taken back without a person"
-    );
-    error!(signer = %lane.signer, chain = %lane.chain, txId = %id, height, %block, reason, "final and gone");
-    if view.paused.is_some() && is_told(core, lane, id).await? {
+    if view.paused.is_some() && is_told(core, lane, id, block).await? {
         return Ok(Called::Yes);
     }
-    let data = json!({ "txId": id, "blockNumber": height, "blockHash": block });
+    lost.iter().for_each(|_| metrics::finality_contradicted());
+    let reason = words(lost.len(), id, height, block);
+    error!(signer = %lane.signer, chain = %lane.chain, txId = %id, height, %block, count = lost.len(), reason,
+           "final and gone");
+    let data = json!({
+        "txId": id, "blockNumber": height, "blockHash": block, "transactions": lost.len(),
+    });
     let event = NewLaneEvent { kind: LaneEventKind::ChainReset, data };
     match pause::is_paused_as_holder(core, lane, &event, &reason).await? {
         true => Ok(Called::Yes),
@@ -111,14 +118,32 @@ async fn call(core: &Arc<Core>, lost: &Lost) -> Result<Called, StoreError> {
     }
 }
 
+/// Why the lane is paused.
+fn words(count: usize, lowest: TxId, height: u64, block: B256) -> String {
+    match count {
+        1 => format!(
+            "transaction {lowest} was final in block {height} ({block}), which is not on the chain any more: \
+             what was final is never taken back without a person"
+        ),
+        _ => format!(
+            "{count} transactions, the first of them {lowest} in block {height} ({block}), are not on the chain any \
+             more, which was reset or has lost more than reorganisations are followed through: nothing of that is \
+             sent again without a person"
+        ),
+    }
+}
+
 /// How many entries of a lane's history are read, to see whether a person was called before.
 const HISTORY: u32 = 100;
 
-/// Whether the lane's history says already that this one was lost: another process may have seen it.
-async fn is_told(core: &Core, lane: Lane, id: TxId) -> Result<bool, StoreError> {
+/// Whether the lane's history says already that this one was lost from this block: another process may
+/// have seen it.
+async fn is_told(core: &Core, lane: Lane, id: TxId, block: B256) -> Result<bool, StoreError> {
     let told = core.store.lane_history(lane, None, HISTORY).await?;
     let of_this = |event: &LaneEvent| {
-        event.kind == LaneEventKind::ChainReset && event.data["txId"] == json!(id)
+        event.kind == LaneEventKind::ChainReset
+            && event.data["txId"] == json!(id)
+            && event.data["blockHash"] == json!(block)
     };
     Ok(told.iter().any(of_this))
 }

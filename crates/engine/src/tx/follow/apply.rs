@@ -11,6 +11,7 @@ use stile_domain::{
 use stile_store::{Set, WishEnd};
 use tracing::{debug, info};
 
+use super::alarm::Lost;
 use crate::core::Core;
 use crate::metrics;
 use crate::tx::book::{Book, Open};
@@ -18,12 +19,28 @@ use crate::tx::confirmations::{self, Telling};
 use crate::tx::track::Track;
 use crate::tx::{overtake, replace};
 
-/// Applies a pass: what was found in the new blocks, and what a fork took away. `fork` is the
-/// height above which the chain was replaced.
+/// A chain that was replaced in part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fork {
+    /// The height above which it was.
+    pub(super) above: u64,
+    /// More is gone than reorganisations are followed through.
+    pub(super) is_deep: bool,
+}
+
+/// What stood in blocks above a height, and is in none of the new ones.
+pub(super) fn lost(book: &Book, above: u64, found: &HashMap<TxId, Receipt>) -> Vec<Lost> {
+    let gone = book.iter().filter(|open| !found.contains_key(&open.id));
+    let gone = gone.filter_map(|open| Some((open, open.block().filter(|(at, _)| *at > above)?)));
+    gone.map(|(open, (height, block))| Lost { lane: open.lane, id: open.id, height, block })
+        .collect()
+}
+
+/// Applies a pass: what was found in the new blocks, and what a fork took away.
 pub(super) fn blocks(
     core: &Arc<Core>,
     track: &Track,
-    fork: Option<u64>,
+    fork: Option<Fork>,
     replaced: &[Header],
     mut found: HashMap<TxId, Receipt>,
 ) {
@@ -33,12 +50,14 @@ pub(super) fn blocks(
     let mut roomy: Vec<Lane> = Vec::new();
     {
         let mut book = track.book();
-        if let Some(ancestor) = fork {
+        if let Some(Fork { above: ancestor, is_deep }) = fork {
             let top = replaced.iter().map(|header| header.height).max().unwrap_or(ancestor);
             for (id, height) in mined(&book) {
                 if height > ancestor {
                     match found.remove(&id) {
                         Some(receipt) => mine(core, &mut book, &window, id, receipt),
+                        // A person decides about it, however deep it was.
+                        None if is_deep => lose(&mut book, id),
                         None => {
                             unmine(core, &mut book, id);
                             again.push(id);
@@ -100,6 +119,7 @@ pub(crate) fn mine(
     }
     open.unverified = false;
     open.untold_fork = false;
+    open.lost = false;
     open.receipt = Some(receipt.clone());
     if !moved {
         let gas = receipt.gas_used as f64 * receipt.effective_gas_price as f64;
@@ -135,6 +155,13 @@ fn successor(open: &Open, receipt: &Receipt) -> Option<Successor> {
     mined.kind.successor()
 }
 
+/// It waits for a person.
+pub(super) fn lose(book: &mut Book, id: TxId) {
+    if let Some(open) = book.get_mut(id) {
+        (open.lost, open.unverified, open.untold_fork) = (true, false, false);
+    }
+}
+
 /// Its block is no longer canonical, and no canonical block has it; nor that of a transaction that
 /// took its nonce.
 pub(super) fn unmine(core: &Core, book: &mut Book, id: TxId) {
@@ -142,6 +169,7 @@ pub(super) fn unmine(core: &Core, book: &mut Book, id: TxId) {
     let (lane, nonce) = (open.lane, open.nonce);
     open.unverified = false;
     open.untold_fork = false;
+    open.lost = false;
     // It is in no block: somebody has found that out already, and has it on the wire again.
     let Some((number, hash)) = open.block() else { return };
     open.next_check = Instant::now() + core.settings.tx.stale_receipt;

@@ -58,7 +58,8 @@ pub(super) async fn conclude(
     let heads = counted(heads, &window, track.pool.depth_height());
     let mut found: Vec<(Due, Option<Header>)> = {
         let book = track.book();
-        let decided = book.iter().filter_map(|open| Some((open, open.block()?)));
+        let open = book.iter().filter(|open| !open.lost);
+        let decided = open.filter_map(|open| Some((open, open.block()?)));
         decided
             .filter_map(|(open, (height, hash))| {
                 let needed = needed(&asked(core, open), height, &heads)?;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use stile_chain::{ChainError, View};
-use stile_domain::{B256, Decision, Header, HeaderWindow, Verdict};
+use stile_domain::{B256, Decision, Header, HeaderWindow, SetBack, Verdict};
 use tracing::{debug, warn};
 
 use super::evidence::{self, SETTLED};
@@ -176,7 +176,7 @@ pub(super) enum Compared {
 /// read.
 pub(super) async fn forget(core: &Arc<Core>, track: &Track, height: u64) -> Result<(), ChainError> {
     let below = height.saturating_sub(1);
-    reopen(core, track, below).await?;
+    reopen(core, track, below, SetBack::default()).await?;
     let dropped = {
         let mut window = track.window();
         let dropped = window.cut_above(below);
@@ -184,6 +184,7 @@ pub(super) async fn forget(core: &Arc<Core>, track: &Track, height: u64) -> Resu
         dropped
     };
     track.lower_heads(below);
+    track.come_to(below, SetBack { blocks: dropped.len() as u64, is_another: false });
     {
         let mut book = track.book();
         let ids: Vec<_> = book.iter().map(|open| open.id).collect();

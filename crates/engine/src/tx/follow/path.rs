@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use stile_chain::{Block, ChainError, View};
-use stile_domain::{Fit, Header, HeaderWindow};
+use stile_domain::{Fit, Header, HeaderWindow, SetBack};
 
 /// Blocks fetched one after the other at most; past that everything is looked at anew.
 const LEAP: u64 = 600;
@@ -118,11 +118,35 @@ pub(super) async fn find(
     }
     let above = match (above, blocks.front()) {
         (Some(height), _) => Some(height),
-        (None, Some(lowest)) => lowest.header.height.checked_sub(1),
+        // Another first block leaves nothing: that is a fork like any, and not one that links.
+        (None, Some(lowest)) => Some(lowest.header.height.saturating_sub(1)),
         (None, None) => None,
     };
     let branches = above.is_some_and(|height| height < tip.height);
     Ok(Path::Steps(Steps { above: above.filter(|_| branches), blocks: blocks.into(), leap: false }))
+}
+
+impl Steps {
+    /// The known blocks that are not canonical any more, oldest first.
+    pub(super) fn replaced(&self, window: &HeaderWindow) -> Vec<Header> {
+        let (Some(above), Some(lowest)) = (self.above, self.blocks.first()) else {
+            return Vec::new();
+        };
+        // The first block of another chain has nothing below it that could stay.
+        let from = above.saturating_add(1).min(lowest.header.height);
+        window.from(from).copied().collect()
+    }
+
+    /// How the chain is set back by this, where `window` is what is known.
+    pub(super) fn set_back(&self, window: &HeaderWindow) -> SetBack {
+        let (Some(above), Some(tip), Some(lowest)) =
+            (self.above, window.tip(), self.blocks.first())
+        else {
+            return SetBack::default();
+        };
+        let is_another = lowest.header.height == 0;
+        SetBack { blocks: tip.height.saturating_sub(above), is_another }
+    }
 }
 
 /// Whether a head is below the newest known block and known itself: then the chain only goes on
@@ -190,6 +214,8 @@ fn changed(view: &View, height: u64) -> ChainError {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeInclusive;
+
     use stile_domain::B256;
 
     use super::*;
@@ -224,6 +250,39 @@ mod tests {
         }
         let other = Header { hash: B256::ZERO, ..parent(6) };
         assert!(is_parent(&other, &child).is_err());
+    }
+
+    #[test]
+    fn hole_39_another_first_block_replaces_all_that_is_known() {
+        let header = |fork: u8, height: u64| Header {
+            height,
+            hash: B256::left_padding_from(&[fork, height as u8]),
+            parent: B256::left_padding_from(&[fork, (height as u8).wrapping_sub(1)]),
+        };
+        let block = |header| Block {
+            header,
+            transactions: Vec::new(),
+            timestamp: 0,
+            base_fee: None,
+            gas_limit: None,
+        };
+        let steps = |above, lowest| Steps { above, blocks: vec![block(lowest)], leap: false };
+        let (young, old) = (0..=9, 200..=400);
+        let known = |heights: RangeInclusive<u64>| {
+            HeaderWindow::new(300, heights.map(|height| header(1, height)))
+        };
+        // what is known, the fork, how many are replaced, how many blocks are gone, another chain
+        for (window, steps, replaced, blocks, is_another) in [
+            (known(young.clone()), steps(Some(0), header(2, 0)), 10, 9, true),
+            (known(old.clone()), steps(Some(0), header(2, 0)), 201, 400, true),
+            (known(old.clone()), steps(Some(0), header(2, 1)), 201, 400, false),
+            (known(old), steps(Some(397), header(2, 398)), 3, 3, false),
+            (known(young.clone()), steps(Some(8), header(2, 9)), 1, 1, false),
+            (known(young), steps(None, header(1, 10)), 0, 0, false),
+        ] {
+            assert_eq!(steps.replaced(&window).len(), replaced, "{steps:?}");
+            assert_eq!(steps.set_back(&window), SetBack { blocks, is_another }, "{steps:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stile_chain::{ChainError, View};
 use stile_domain::{
-    B256, Decision, Header, HeaderWindow, Heads, Lane, TakenBack, TxId, taken_back,
+    B256, Decision, Finality, Header, HeaderWindow, Heads, Lane, SetBack, TakenBack, TxId,
 };
 use stile_store::{OpenTx, Tx};
 
@@ -14,6 +14,7 @@ use super::evidence;
 use super::finality::{self, Evidence};
 use super::{HIGHEST, apply, done_between, held_lanes, is_made_anew, take_back};
 use crate::core::Core;
+use crate::metrics;
 use crate::tx::track::Track;
 
 /// Looks at transactions that came with a lane and are in a block according to the store: whether
@@ -36,7 +37,7 @@ pub(super) async fn adopted(
     let unverified: Vec<(TxId, u64, B256)> = {
         let book = track.book();
         book.iter()
-            .filter(|open| open.unverified || open.untold_fork)
+            .filter(|open| (open.unverified || open.untold_fork) && !open.lost)
             .filter_map(|open| open.block().map(|(height, hash)| (open.id, height, hash)))
             .collect()
     };
@@ -48,12 +49,32 @@ pub(super) async fn adopted(
     let claims = unverified.iter().map(|(_, height, hash)| (*height, *hash));
     let canonical = confirmed(track, view, canonical, claims).await;
     let (window, heads) = (track.window().clone(), track.heads().unwrap_or_default());
+    let end = end(core, track, unverified.iter().map(|(_, height, _)| *height)).await?;
+    let (highest, set_back) = track.fallen();
+    let come = Heads { latest: heads.latest.max(highest), ..heads };
+    let lost: Vec<Lost> = {
+        let book = track.book();
+        let seen = unverified.iter().filter_map(|(id, height, block)| {
+            let open = book.get(*id)?;
+            let evidence = seen(&canonical, *height, *block, end);
+            let fate = fate(core, open.finality, *height, &come, set_back);
+            let is_lost = evidence == Evidence::Replaced && fate == TakenBack::Alarm;
+            is_lost.then_some(Lost { lane: open.lane, id: *id, height: *height, block: *block })
+        });
+        seen.collect()
+    };
+    let is_lost: HashSet<TxId> = lost.iter().map(|lost| lost.id).collect();
+    alarm::raise(core, track, lost).await?;
     let mut again = Vec::new();
     {
         let mut book = track.book();
         for (id, height, hash) in unverified {
             let Some(open) = book.get_mut(id) else { continue };
-            match finality::evidence(&canonical, height, hash) {
+            if is_lost.contains(&id) {
+                apply::lose(&mut book, id);
+                continue;
+            }
+            match seen(&canonical, height, hash, end) {
                 // Looked at again in the next pass.
                 Evidence::Unknown => continue,
                 Evidence::Canonical if open.untold_fork && open.receipt.is_some() => {
@@ -154,9 +175,44 @@ fn stretches(head: u64, gone: &[u64], window: u64) -> Vec<(u64, u64)> {
     below.chain([(head.saturating_sub(window), HIGHEST)]).collect()
 }
 
-/// What becomes of a finished transaction whose block at this height is gone.
-pub(super) fn fate(core: &Core, tx: &Tx, height: u64, heads: &Heads) -> TakenBack {
-    taken_back(tx.finality, height, heads, core.settings.tx.reorg_window)
+/// What becomes of a transaction whose block at this height is gone.
+pub(super) fn fate(
+    core: &Core,
+    finality: Finality,
+    height: u64,
+    heads: &Heads,
+    set_back: SetBack,
+) -> TakenBack {
+    set_back.fate(finality, height, heads, core.settings.tx.reorg_window)
+}
+
+/// Where the chain ends, if that tells anything of these heights: what is above it is gone. Not where
+/// somebody else has seen it come further, or the endpoints say that it has.
+async fn end(
+    core: &Core,
+    track: &Track,
+    heights: impl Iterator<Item = u64>,
+) -> Result<Option<u64>, ChainError> {
+    let Some(ends_at) = track.ends_at() else { return Ok(None) };
+    if heights.max().is_none_or(|highest| highest <= ends_at) {
+        return Ok(None);
+    }
+    let chain = track.pool.chain();
+    let headers = core.store.headers(chain).await.map_err(|error| {
+        metrics::store_failed("headers");
+        let why = format!("the headers on record could not be read: {error}");
+        ChainError::Unreachable { chain, said: vec![why] }
+    })?;
+    let on_record = headers.last().map_or(0, |header| header.height);
+    Ok(track.pool.depth_height().map(|reached| reached.max(on_record).max(ends_at)))
+}
+
+/// What the chain says about a block. A receipt above the end of the chain is no receipt.
+fn seen(canonical: &BTreeMap<u64, B256>, height: u64, block: B256, end: Option<u64>) -> Evidence {
+    match finality::evidence(canonical, height, block) {
+        Evidence::Unknown if end.is_some_and(|end| height > end) => Evidence::Replaced,
+        evidence => evidence,
+    }
 }
 
 /// Finished transactions that a reorganisation may have reopened while nobody looked.
@@ -166,7 +222,8 @@ async fn finished(
     view: &View,
     lanes: &[Lane],
 ) -> Result<(), ChainError> {
-    let head = view.head().height;
+    // An endpoint that is behind does not make the chain any shorter.
+    let head = track.window().tip().map_or(view.head().height, |tip| tip.height);
     let left = track.left();
     let left_at: Vec<u64> =
         left.iter().filter(|left| left.is_gone).map(|left| left.tip.height).collect();
@@ -180,14 +237,17 @@ async fn finished(
     let canonical = finality::canonical(track, view, heights).await?;
     let claims = done.iter().filter_map(|tx| decided_in(&tx.tx));
     let canonical = confirmed(track, view, canonical, claims).await;
+    let heights = done.iter().filter_map(|tx| Some(decided_in(&tx.tx)?.0));
+    let end = end(core, track, heights).await?;
     let heads = track.heads().unwrap_or_default();
+    let (highest, set_back) = track.fallen();
     let (mut gone, mut lost) = (Vec::new(), Vec::new());
     for tx in done {
         let Some((height, block)) = decided_in(&tx.tx) else { continue };
         if is_made_anew(&tx.tx) {
             continue;
         }
-        match finality::evidence(&canonical, height, block) {
+        match seen(&canonical, height, block, end) {
             Evidence::Canonical => continue,
             Evidence::Unknown => {
                 track.adopted().push(tx.tx.lane);
@@ -196,8 +256,9 @@ async fn finished(
             Evidence::Replaced => {}
         }
         // How deep it was when the chain was left counts.
-        let latest = left_at.iter().copied().filter(|left| height <= *left).min().unwrap_or(head);
-        match fate(core, &tx.tx, height, &Heads { latest, ..heads }) {
+        let latest = left_at.iter().copied().filter(|left| height <= *left).min();
+        let latest = latest.unwrap_or(head.max(highest));
+        match fate(core, tx.tx.finality, height, &Heads { latest, ..heads }, set_back) {
             TakenBack::Reopened => gone.push(tx),
             TakenBack::Alarm => lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block }),
         }
@@ -266,6 +327,24 @@ mod tests {
         ] {
             let window = HeaderWindow::new(limit, on_record.iter().copied());
             assert_eq!(left_behind(&on_record, &window), expected, "{on_record:?}");
+        }
+    }
+
+    #[test]
+    fn hole_39_a_receipt_above_the_head_is_no_receipt() {
+        let canonical = BTreeMap::from([(7, hash(1, 7))]);
+        for (height, fork, end, expected) in [
+            (7, 1, Some(9), Evidence::Canonical),
+            (7, 2, None, Evidence::Replaced),
+            (10, 1, Some(9), Evidence::Replaced),
+            // The chain has come that far, and the endpoint does not say.
+            (9, 1, Some(9), Evidence::Unknown),
+            (8, 1, Some(9), Evidence::Unknown),
+            // It was set back a moment ago, or somebody else knows more.
+            (10, 1, None, Evidence::Unknown),
+        ] {
+            let found = seen(&canonical, height, hash(fork, height), end);
+            assert_eq!(found, expected, "{height} {end:?}");
         }
     }
 

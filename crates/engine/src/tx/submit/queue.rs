@@ -24,13 +24,16 @@ pub(crate) struct Item {
     pub(super) id: TxId,
     pub(super) hash: B256,
     pub(super) raw: Bytes,
+    /// A caller has asked for it and waits.
+    pub(super) hurried: bool,
 }
 
 impl Item {
     /// The newest attempt of an open transaction.
     pub(crate) fn of(open: &Open) -> Option<Self> {
         let OpenAttempt { hash, raw, .. } = open.newest()?.clone();
-        Some(Self { lane: open.lane, nonce: open.nonce, id: open.id, hash, raw })
+        let hurried = open.hurried == Some(hash);
+        Some(Self { lane: open.lane, nonce: open.nonce, id: open.id, hash, raw, hurried })
     }
 }
 
@@ -138,7 +141,7 @@ mod tests {
     fn item(signer: u8, nonce: Nonce) -> Item {
         let lane = Lane::new(ChainId::new(1).unwrap(), Address::repeat_byte(signer));
         let id = TxId(Uuid::new_v4());
-        Item { lane, nonce, id, hash: B256::ZERO, raw: Bytes::new() }
+        Item { lane, nonce, id, hash: B256::ZERO, raw: Bytes::new(), hurried: false }
     }
 
     fn nonces(batch: &[Item], signer: u8) -> Vec<Nonce> {
