@@ -15,7 +15,8 @@ use crate::blocks::{With, latest_call, quantity, read_block};
 use crate::calls::Method;
 use crate::endpoint::Endpoint;
 use crate::pool::one;
-use crate::rpc::{Call, CallError, read_some};
+use crate::rpc::{Bad, Call, CallError, read_some_checked};
+use crate::unreadable::WHOLE;
 use crate::{ChainError, ChainPool, PoolOptions};
 
 /// How long the rest of the endpoints is waited for once enough have answered.
@@ -111,13 +112,14 @@ fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuotes> {
 
 async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, CallError> {
     let endpoint = endpoint.as_ref();
-    let history = match read_some(one(endpoint, history).await) {
-        Ok(history) => history,
-        // Whatever the node has against the method, the long way may still work.
-        Err(CallError::Said { .. }) => History::default(),
+    let (base_fee, priority_fee) = match read_some_checked(one(endpoint, history).await, read) {
+        Ok(told) => told,
+        // Whatever the node has against the method, or writes that cannot be read, the long way may
+        // still work.
+        Err(CallError::Said { .. } | CallError::Unreadable(_)) => (None, None),
         Err(error) => return Err(error),
     };
-    let base_fee = match history.next_base_fee()? {
+    let base_fee = match base_fee {
         Some(base_fee) => base_fee,
         // Zero all along, or not told: old chains and those whose gas is free look the same here.
         None => match newest_base_fee(endpoint).await? {
@@ -129,7 +131,7 @@ async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, Call
             }
         },
     };
-    let priority_fee = match history.usual_priority_fee()? {
+    let priority_fee = match priority_fee {
         Some(fee) => fee,
         // Nobody paid anything lately; the node knows what its kind insists on.
         None => amount(endpoint, Method::MaxPriorityFee).await.unwrap_or(LEAST_PRIORITY_FEE),
@@ -137,18 +139,23 @@ async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, Call
     Ok(FeeQuote::Market { base_fee, priority_fee: priority_fee.max(LEAST_PRIORITY_FEE) })
 }
 
+/// The base fee of the block to come, and the usual tip, as far as they are told.
+fn read(history: History) -> Result<(Option<u128>, Option<u128>), Bad> {
+    Ok((history.next_base_fee()?, history.usual_priority_fee()?))
+}
+
 impl History {
     /// The base fee of the block to come, unless there seems to be none.
-    fn next_base_fee(&self) -> Result<Option<u128>, CallError> {
+    fn next_base_fee(&self) -> Result<Option<u128>, Bad> {
         let fees = self.base_fee_per_gas.as_deref().unwrap_or_default();
         let has_fees = fees.iter().flatten().any(|fee| !fee.is_zero());
         let next = fees.last().copied().flatten().filter(|_| has_fees);
-        next.map(price).transpose()
+        next.map(|fee| price(fee, "baseFeePerGas")).transpose()
     }
 
     /// The median over the blocks of the tip at the percentile that was asked for; empty blocks say
     /// nothing.
-    fn usual_priority_fee(&self) -> Result<Option<u128>, CallError> {
+    fn usual_priority_fee(&self) -> Result<Option<u128>, Bad> {
         let ratios = self.gas_used_ratio.as_deref().unwrap_or_default();
         let rewards = self.reward.as_deref().unwrap_or_default();
         let full = rewards.iter().enumerate().filter(|(place, _)| {
@@ -157,7 +164,7 @@ impl History {
         let mut fees: Vec<U256> =
             full.filter_map(|(_, rewards)| rewards.as_ref()?.first().copied()).collect();
         fees.sort_unstable();
-        fees.get(fees.len() / 2).copied().map(price).transpose()
+        fees.get(fees.len() / 2).copied().map(|fee| price(fee, "reward")).transpose()
     }
 }
 
@@ -167,11 +174,12 @@ async fn newest_base_fee(endpoint: &Endpoint) -> Result<Option<u128>, CallError>
 }
 
 async fn amount(endpoint: &Endpoint, method: Method) -> Result<u128, CallError> {
-    price(read_some(one(endpoint, &Call::new(method, json!([]))).await)?)
+    let answer = one(endpoint, &Call::new(method, json!([]))).await;
+    read_some_checked(answer, |amount| price(amount, WHOLE))
 }
 
-fn price(amount: U256) -> Result<u128, CallError> {
-    amount.try_into().map_err(|_| CallError::Garbled("a price that nobody can pay"))
+fn price(amount: U256, field: &'static str) -> Result<u128, Bad> {
+    amount.try_into().map_err(|_| Bad { field, words: "a price that nobody can pay" })
 }
 
 #[cfg(test)]

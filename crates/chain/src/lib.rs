@@ -19,6 +19,7 @@
 //! | `target` | an endpoint's URL, and what of it may be shown |
 //! | `places` | how many calls may be under way at an endpoint |
 //! | `hints` | announcements of new heads |
+//! | `unreadable` | what they answered that cannot be read, kept so that it is told |
 //! | `rpc` | questions and answers, over HTTP and WebSocket, with time limits |
 //! | `batches` | many questions of one kind |
 //! | `calls` | counting them |
@@ -73,6 +74,7 @@ mod sighting;
 mod signer;
 mod taking;
 mod target;
+mod unreadable;
 mod view;
 mod votes;
 mod wordings;
@@ -92,13 +94,14 @@ pub use places::Places;
 pub use pool::ChainPool;
 pub use pooled::Pool;
 pub use receipts::ReceiptAnswer;
-pub use report::EndpointReport;
+pub use report::{EndpointReport, UnreadableReport};
 pub use send::{EndpointSaid, NotAsked, SendAnswer};
 pub use sighting::Sighting;
 pub use signer::{
     KeystoreError, LocalSigner, RemoteSigner, SignError, SignedTx, TxSigner, UnsignedTx,
 };
 pub use target::EndpointError;
+pub use unreadable::Unreadable;
 pub use view::View;
 pub use votes::Ballots;
 pub use wordings::WORDINGS;

@@ -441,6 +441,7 @@ mod tests {
             knows: None,
             read_only: None,
             contradiction: None,
+            unreadable: Vec::new(),
         };
         for (pools, all) in [
             (&[][..], false),
