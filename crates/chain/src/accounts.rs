@@ -14,7 +14,8 @@ use crate::blocks::quantity;
 use crate::calls::Method;
 use crate::endpoint::Endpoint;
 use crate::pool::one;
-use crate::rpc::{Answer, Call, CallError, read_some};
+use crate::rpc::{Answer, Bad, Call, CallError, read_some, read_some_checked};
+use crate::unreadable::WHOLE;
 use crate::{BlockTag, ChainError, ChainPool};
 
 /// How often endpoints are asked for a count before they are said to disagree, and how soon again: a
@@ -158,8 +159,12 @@ pub(crate) fn count_call(account: Address, at: At) -> Call {
     Call::new(Method::TransactionCount, json!([account, at]))
 }
 
+const ABSURD: Bad = Bad { field: WHOLE, words: "a transaction count that no account has" };
+
 /// Reads a transaction count that an account can have.
 pub(crate) fn read_count(answer: Answer) -> Result<Nonce, CallError> {
-    let count = u64::try_from(read_some::<U256>(answer)?).ok().filter(|count| *count <= MAX_NONCE);
-    count.ok_or(CallError::Garbled("a transaction count that no account has"))
+    read_some_checked(answer, |count: U256| {
+        let count = u64::try_from(count).ok().filter(|count| *count <= MAX_NONCE);
+        count.ok_or(ABSURD)
+    })
 }

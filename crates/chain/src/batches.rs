@@ -22,3 +22,19 @@ pub(crate) async fn ask_each<S: Copy, T>(
     }
     Ok(answers)
 }
+
+/// The same, and one answer that cannot be read does not spoil the others. An error if there is an
+/// answer that is none: the endpoint failed, or said no.
+pub(crate) async fn ask_each_apart<S: Copy, T>(
+    endpoint: &Endpoint,
+    limit: usize,
+    subjects: &[S],
+    call: impl Fn(S) -> Call,
+    read: impl Fn(Answer, S) -> Result<T, CallError>,
+) -> Result<Vec<Result<T, CallError>>, CallError> {
+    ask_each(endpoint, limit, subjects, call, |answer, subject| match read(answer, subject) {
+        Err(error) if error.is_about_one() => Ok(Err(error)),
+        told => told.map(Ok),
+    })
+    .await
+}

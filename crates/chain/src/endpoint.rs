@@ -20,6 +20,7 @@ use crate::rpc::{Answer, Call, CallError, Rpc, read_some};
 use crate::tags::{Tag, TagWord, tag_word};
 use crate::taking::{Change, Exchange, Taking, Turn};
 use crate::target::{EndpointError, Target};
+use crate::unreadable::Unreadable;
 
 /// For operators: how an endpoint is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +43,14 @@ pub struct EndpointStatus {
     pub contradictions: u64,
     /// How long it is left alone, by its own word.
     pub rests: Option<Duration>,
+    /// What it answered that cannot be read, the newest first.
+    pub unreadable: Vec<Unreadable>,
+    /// How often it has answered so since the start, by method.
+    pub unreadable_totals: Vec<(&'static str, u64)>,
 }
 
-/// How long a contradiction is remembered, for whoever asks.
-const REMEMBERED: Duration = Duration::from_secs(600);
+/// How long a contradiction, or what cannot be read, is remembered for whoever asks.
+pub(crate) const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// How long an endpoint is not used that was outvoted, or whose head goes back and forth.
 const SET_ASIDE: Duration = Duration::from_secs(60);
@@ -527,6 +532,8 @@ impl Endpoint {
             contradiction,
             contradictions,
             rests: self.rests(),
+            unreadable: self.rpc.unreadable.list(),
+            unreadable_totals: self.rpc.unreadable.totals(),
         }
     }
 

@@ -18,7 +18,8 @@ use crate::endpoint::Endpoint;
 use crate::estimate_block::is_about_the_block;
 use crate::in_turn::{Reply, in_turn};
 use crate::pool::one;
-use crate::rpc::{Answer, Call, CallError, read_some};
+use crate::rpc::{Answer, Bad, Call, CallError, read_some_checked};
+use crate::unreadable::WHOLE;
 use crate::{ChainError, ChainPool};
 
 /// Why there is no estimate.
@@ -257,12 +258,14 @@ fn settle(heard: &[Word], panel: Panel) -> Option<Result<u64, EstimateError>> {
     }
 }
 
+const ABSURD: Bad = Bad { field: WHOLE, words: "an amount of gas that cannot be" };
+
 /// What an endpoint's answer comes to; an error if it is no word about the transaction.
 fn judge(answer: Answer, most: Option<u64>) -> Result<Word, String> {
-    let error = match read_some::<U256>(answer) {
+    let check =
+        |gas: U256| u64::try_from(gas).ok().filter(|gas| *gas <= i64::MAX as u64).ok_or(ABSURD);
+    let error = match read_some_checked(answer, check) {
         Ok(gas) => {
-            let gas = u64::try_from(gas).ok().filter(|gas| *gas <= i64::MAX as u64);
-            let gas = gas.ok_or("answered an amount of gas that cannot be")?;
             return match most.filter(|most| gas > *most) {
                 Some(most) => Err(format!("answered {gas} gas, where a block has {most}")),
                 None => Ok(Word::Amount(gas)),
@@ -387,7 +390,8 @@ mod tests {
 
     #[test]
     fn hole_23_an_amount_above_a_blocks_is_no_answer() {
-        let told = |gas: u64| Ok(serde_json::value::to_raw_value(&format!("{gas:#x}")).unwrap());
+        let told =
+            |gas: u64| Ok(serde_json::value::to_raw_value(&format!("{gas:#x}")).unwrap().into());
         for (gas, most, is_word) in [
             (30_000_000, Some(30_000_000), true),
             (30_000_001, Some(30_000_000), false),

@@ -18,7 +18,8 @@ use crate::capability::Capability;
 use crate::classify;
 use crate::endpoint::Endpoint;
 use crate::pool::one;
-use crate::rpc::{Call, CallError, read_some};
+use crate::rpc::{Bad, Call, CallError, read_some_checked};
+use crate::unreadable::WHOLE;
 use crate::{ChainError, ChainPool, PoolOptions};
 
 /// How long the rest of the endpoints is waited for once enough have answered.
@@ -124,33 +125,26 @@ fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuotes> {
     Some(FeeQuotes { offered, highest, is_alone: false })
 }
 
+/// What a history of fees says.
+#[derive(Debug, Default)]
+struct Told {
+    /// The base fee of the block to come, and of the newest one.
+    next_base_fee: Option<u128>,
+    newest_base_fee: Option<u128>,
+    /// The usual tip in the blocks of others, and the lowest in one's own.
+    priority_fee: Option<u128>,
+    least_of_own: Option<u128>,
+}
+
 pub(crate) async fn quote(
     endpoint: Arc<Endpoint>,
     history: &Call,
     own: &BTreeSet<u64>,
 ) -> Result<FeeQuote, CallError> {
     let endpoint = endpoint.as_ref();
-    let history = match endpoint.knows(Capability::FeeHistory) {
-        // It is not asked each time for what it does not have.
-        Some(false) => History::default(),
-        _ => match read_some(one(endpoint, history).await) {
-            Ok(history) => {
-                endpoint.learn(Capability::FeeHistory, true);
-                history
-            }
-            Err(error) => {
-                if classify::is_unsupported(&error) {
-                    endpoint.learn(Capability::FeeHistory, false);
-                } else if !matches!(error, CallError::Said { .. }) {
-                    return Err(error);
-                }
-                // Whatever the node has against the method, the long way may still work.
-                History::default()
-            }
-        },
-    };
-    let (base_fee, newest) = match history.next_base_fee()? {
-        Some(base_fee) => (base_fee, history.newest_base_fee()?.unwrap_or(base_fee)),
+    let told = told(endpoint, history, own).await?;
+    let (base_fee, newest) = match told.next_base_fee {
+        Some(base_fee) => (base_fee, told.newest_base_fee.unwrap_or(base_fee)),
         // Zero all along, or not told: old chains and those whose gas is free look the same here.
         None => match newest_base_fee(endpoint).await? {
             Some(newest) => (newest.saturating_add(newest / 8), newest),
@@ -161,16 +155,37 @@ pub(crate) async fn quote(
             }
         },
     };
-    let priority_fee = match history.usual_priority_fee(own)? {
+    let priority_fee = match told.priority_fee {
         Some(fee) => fee,
         // Nobody else paid anything lately; the node knows what its kind insists on. It may take that
         // from the same blocks.
         None => {
             let advised = advised_tip(endpoint, newest).await;
-            history.least_of(own)?.map_or(advised, |least| advised.min(least))
+            told.least_of_own.map_or(advised, |least| advised.min(least))
         }
     };
     Ok(FeeQuote::Market { base_fee, priority_fee: priority_fee.max(LEAST_PRIORITY_FEE) })
+}
+
+/// Nothing where the endpoint does not have the method, or writes what cannot be read: the long way may
+/// still work. It is not asked each time for what it does not have.
+async fn told(endpoint: &Endpoint, history: &Call, own: &BTreeSet<u64>) -> Result<Told, CallError> {
+    if endpoint.knows(Capability::FeeHistory) == Some(false) {
+        return Ok(Told::default());
+    }
+    let read = |history: History| history.told(own);
+    match read_some_checked(one(endpoint, history).await, read) {
+        Ok(told) => {
+            endpoint.learn(Capability::FeeHistory, true);
+            Ok(told)
+        }
+        Err(error) if classify::is_unsupported(&error) => {
+            endpoint.learn(Capability::FeeHistory, false);
+            Ok(Told::default())
+        }
+        Err(CallError::Said { .. } | CallError::Unreadable(_)) => Ok(Told::default()),
+        Err(error) => Err(error),
+    }
 }
 
 /// What the node advises to pay on top of the newest block's base fee: by the method that says so, else by the price
@@ -190,33 +205,43 @@ async fn advised_tip(endpoint: &Endpoint, base_fee: u128) -> u128 {
 }
 
 impl History {
+    fn told(&self, own: &BTreeSet<u64>) -> Result<Told, Bad> {
+        Ok(Told {
+            next_base_fee: self.next_base_fee()?,
+            newest_base_fee: self.newest_base_fee()?,
+            priority_fee: self.usual_priority_fee(own)?,
+            least_of_own: self.least_of(own)?,
+        })
+    }
+
     /// The base fee of the block to come, unless there seems to be none.
-    fn next_base_fee(&self) -> Result<Option<u128>, CallError> {
+    fn next_base_fee(&self) -> Result<Option<u128>, Bad> {
         let fees = self.base_fee_per_gas.as_deref().unwrap_or_default();
         let has_fees = fees.iter().flatten().any(|fee| !fee.is_zero());
         let next = fees.last().copied().flatten().filter(|_| has_fees);
-        next.map(price).transpose()
+        next.map(|fee| price(fee, "baseFeePerGas")).transpose()
     }
 
     /// The base fee of the newest block: the one before.
-    fn newest_base_fee(&self) -> Result<Option<u128>, CallError> {
+    fn newest_base_fee(&self) -> Result<Option<u128>, Bad> {
         let fees = self.base_fee_per_gas.as_deref().unwrap_or_default();
-        fees.iter().rev().nth(1).copied().flatten().map(price).transpose()
+        let newest = fees.iter().rev().nth(1).copied().flatten();
+        newest.map(|fee| price(fee, "baseFeePerGas")).transpose()
     }
 
     /// The median over the blocks of the tip at the percentile that was asked for; empty blocks say
     /// nothing, and those that are whoever asks' own do not count.
-    fn usual_priority_fee(&self, own: &BTreeSet<u64>) -> Result<Option<u128>, CallError> {
+    fn usual_priority_fee(&self, own: &BTreeSet<u64>) -> Result<Option<u128>, Bad> {
         let mut fees: Vec<U256> =
             self.tips().filter(|(at, _)| !is_own(own, *at)).map(|(_, tip)| tip).collect();
         fees.sort_unstable();
-        fees.get(fees.len() / 2).copied().map(price).transpose()
+        fees.get(fees.len() / 2).copied().map(|fee| price(fee, "reward")).transpose()
     }
 
     /// The lowest tip in one's own blocks.
-    fn least_of(&self, own: &BTreeSet<u64>) -> Result<Option<u128>, CallError> {
+    fn least_of(&self, own: &BTreeSet<u64>) -> Result<Option<u128>, Bad> {
         let tips = self.tips().filter(|(at, _)| is_own(own, *at)).map(|(_, tip)| tip);
-        tips.min().map(price).transpose()
+        tips.min().map(|fee| price(fee, "reward")).transpose()
     }
 
     /// The heights of the blocks that are not empty, where they are told, and the tip in each.
@@ -244,11 +269,12 @@ async fn newest_base_fee(endpoint: &Endpoint) -> Result<Option<u128>, CallError>
 }
 
 async fn amount(endpoint: &Endpoint, method: Method) -> Result<u128, CallError> {
-    price(read_some(one(endpoint, &Call::new(method, json!([]))).await)?)
+    let answer = one(endpoint, &Call::new(method, json!([]))).await;
+    read_some_checked(answer, |amount| price(amount, WHOLE))
 }
 
-fn price(amount: U256) -> Result<u128, CallError> {
-    amount.try_into().map_err(|_| CallError::Garbled("a price that nobody can pay"))
+fn price(amount: U256, field: &'static str) -> Result<u128, Bad> {
+    amount.try_into().map_err(|_| Bad { field, words: "a price that nobody can pay" })
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@
 //! | `target` | an endpoint's URL, and what of it may be shown |
 //! | `places` | how many calls may be under way at an endpoint |
 //! | `hints` | announcements of new heads |
+//! | `unreadable` | what they answered that cannot be read, kept so that it is told |
 //! | `rpc` | questions and answers, over HTTP and WebSocket, with time limits |
 //! | `batches` | many questions of one kind |
 //! | `calls` | counting them |
@@ -83,6 +84,7 @@ mod signer;
 mod tags;
 mod taking;
 mod target;
+mod unreadable;
 mod view;
 mod votes;
 mod wordings;
@@ -105,7 +107,7 @@ pub use pool::ChainPool;
 pub use pooled::{Pool, Pools};
 pub use probe::EndpointCapabilities;
 pub use receipts::ReceiptAnswer;
-pub use report::EndpointReport;
+pub use report::{EndpointReport, UnreadableReport};
 pub use send::{EndpointSaid, NotAsked, SendAnswer};
 pub use sighting::Sighting;
 pub use signer::{
@@ -113,6 +115,7 @@ pub use signer::{
 };
 pub use tags::Tag;
 pub use target::EndpointError;
+pub use unreadable::Unreadable;
 pub use view::View;
 pub use votes::Ballots;
 pub use wordings::WORDINGS;

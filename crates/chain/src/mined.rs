@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use stile_domain::{ChainId, Nonce};
 
 use crate::UnsignedTx;
-use crate::rpc::{Answer, CallError, read};
+use crate::rpc::{Answer, Bad, CallError, read_checked};
 
 /// A transaction in a block, as an endpoint tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,12 +76,19 @@ struct Access {
     storage_keys: Vec<B256>,
 }
 
-const ANOTHER: CallError = CallError::Garbled("another transaction than was asked for");
-const FORGED: CallError = CallError::Garbled("a transaction that was not signed like this");
+const ANOTHER: Bad = Bad { field: "hash", words: "another transaction than was asked for" };
+
+/// It cannot be a field's fault alone: what is missing or changed makes it another transaction.
+fn forged(field: &'static str) -> Bad {
+    Bad { field, words: "a transaction that was not signed like this" }
+}
 
 /// Reads a transaction that is in a block. `None` if there is none, or it is in no block.
 pub(crate) fn read_mined(answer: Answer, hash: B256) -> Result<Option<MinedTx>, CallError> {
-    let Some(told) = read::<Told>(answer)? else { return Ok(None) };
+    Ok(read_checked(answer, |told| mined(told, hash))?.flatten())
+}
+
+fn mined(told: Told, hash: B256) -> Result<Option<MinedTx>, Bad> {
     if told.hash != hash {
         return Err(ANOTHER);
     }
@@ -90,9 +97,12 @@ pub(crate) fn read_mined(answer: Answer, hash: B256) -> Result<Option<MinedTx>, 
     let signed = match told.envelope()? {
         Some(envelope) => {
             let raw = Bytes::from(envelope.encoded_2718());
-            let signer = envelope.recover_signer().map_err(|_| FORGED)?;
-            if keccak256(&raw) != hash || signer != from {
-                return Err(FORGED);
+            let signer = envelope.recover_signer().map_err(|_| forged("r"))?;
+            if keccak256(&raw) != hash {
+                return Err(forged("hash"));
+            }
+            if signer != from {
+                return Err(forged("from"));
             }
             UnsignedTx::of(&raw).map(|unsigned| (raw, unsigned))
         }
@@ -116,19 +126,19 @@ pub(crate) fn read_signed(told: &RawValue, account: Address, chain: ChainId) -> 
 
 impl Told {
     /// What was signed, and the signature; `None` for a kind that is not known here.
-    fn envelope(self) -> Result<Option<TxEnvelope>, CallError> {
+    fn envelope(self) -> Result<Option<TxEnvelope>, Bad> {
         let kind: u64 = self.r#type.map_or(0, |kind| kind.to());
         if kind > 2 {
             // Some of them have no signature at all.
             return Ok(None);
         }
-        let v: u64 = self.v.map_or(Ok(0), |v| v.try_into()).map_err(|_| FORGED)?;
-        let (r, s) = self.r.zip(self.s).ok_or(FORGED)?;
+        let v: u64 = self.v.map_or(Ok(0), |v| v.try_into()).map_err(|_| forged("v"))?;
+        let (r, s) = self.r.zip(self.s).ok_or(forged("r"))?;
         let (nonce, gas_limit) = (self.nonce.to(), self.gas.to());
         let to = self.to.map_or(TxKind::Create, TxKind::Call);
         let (value, input) = (self.value, self.input);
-        let wei = |amount: Option<U256>| -> Result<u128, CallError> {
-            amount.ok_or(FORGED)?.try_into().map_err(|_| FORGED)
+        let wei = |amount: Option<U256>, field| -> Result<u128, Bad> {
+            amount.ok_or(forged(field))?.try_into().map_err(|_| forged(field))
         };
         let odd = self.y_parity.map_or(v, |parity| parity.to()) == 1;
         let signature = |odd| Signature::new(r, s, odd);
@@ -138,21 +148,21 @@ impl Told {
             .into_iter()
             .map(|item| AccessListItem { address: item.address, storage_keys: item.storage_keys });
         let access_list = AccessList(access.collect());
-        let chain_id = || self.chain_id.map(|chain| chain.to::<u64>()).ok_or(FORGED);
+        let chain_id = || self.chain_id.map(|chain| chain.to::<u64>()).ok_or(forged("chainId"));
         Ok(Some(match kind {
             0 => {
                 // EIP-155 has the chain in the signature.
                 let (chain_id, odd) = match v {
                     27 | 28 => (None, v == 28),
                     35.. => (Some((v - 35) / 2), (v - 35) % 2 == 1),
-                    _ => return Err(FORGED),
+                    _ => return Err(forged("v")),
                 };
-                let gas_price = wei(self.gas_price)?;
+                let gas_price = wei(self.gas_price, "gasPrice")?;
                 let tx = TxLegacy { chain_id, nonce, gas_price, gas_limit, to, value, input };
                 tx.into_signed(signature(odd)).into()
             }
             1 => {
-                let (chain_id, gas_price) = (chain_id()?, wei(self.gas_price)?);
+                let (chain_id, gas_price) = (chain_id()?, wei(self.gas_price, "gasPrice")?);
                 let tx = TxEip2930 {
                     chain_id,
                     nonce,
@@ -170,8 +180,11 @@ impl Told {
                     chain_id: chain_id()?,
                     nonce,
                     gas_limit,
-                    max_fee_per_gas: wei(self.max_fee_per_gas)?,
-                    max_priority_fee_per_gas: wei(self.max_priority_fee_per_gas)?,
+                    max_fee_per_gas: wei(self.max_fee_per_gas, "maxFeePerGas")?,
+                    max_priority_fee_per_gas: wei(
+                        self.max_priority_fee_per_gas,
+                        "maxPriorityFeePerGas",
+                    )?,
                     to,
                     value,
                     access_list,
@@ -196,7 +209,7 @@ mod tests {
     const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 
     fn answer(told: &Value) -> Answer {
-        Ok(serde_json::value::to_raw_value(told).unwrap())
+        Ok(serde_json::value::to_raw_value(told).unwrap().into())
     }
 
     /// A transaction as chain nodes tell of it.
@@ -323,7 +336,7 @@ mod tests {
             assert!(mined(&forged).is_err() || odd, "{name}");
         }
         let other = read_mined(answer(&told), B256::repeat_byte(1));
-        assert!(matches!(other, Err(CallError::Garbled(_))));
+        assert!(matches!(other, Err(CallError::Unreadable(_))));
         let mut waiting = told;
         waiting["blockNumber"] = Value::Null;
         assert_eq!(mined(&waiting).unwrap(), None, "in no block");

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use alloy::primitives::{Address, B256, U64, U256};
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use stile_domain::Receipt;
 
-use crate::batches::ask_each;
+use crate::batches::ask_each_apart;
 use crate::calls::Method;
 use crate::endpoint::Endpoint;
-use crate::rpc::{Answer, Call, CallError, read, read_some};
+use crate::rpc::{Answer, Bad, Call, CallError, Raw, read_checked, read_some};
 use crate::{ChainError, ChainPool};
 
 /// What is known of a transaction's receipt.
@@ -25,6 +25,9 @@ pub enum ReceiptAnswer {
         /// The height of the newest block of the endpoint that said so, before it was asked.
         head: u64,
     },
+    /// An endpoint has one that cannot be read, and no other one shows it. It says nothing: neither
+    /// that there is one nor that there is none.
+    Unreadable,
 }
 
 #[derive(Deserialize)]
@@ -38,16 +41,34 @@ struct Told {
     #[serde(default)]
     transaction_index: U64,
     #[serde(default)]
-    status: Option<U64>,
+    status: Option<Status>,
+    /// The state after the transaction, before Byzantium.
+    #[serde(default)]
+    root: Value,
     gas_used: U64,
     #[serde(default)]
     effective_gas_price: Option<U256>,
+    /// Told of calls too, where the transaction itself is.
+    #[serde(default)]
+    to: Value,
     #[serde(default)]
     contract_address: Option<Address>,
 }
 
-const ANOTHER: CallError = CallError::Garbled("a receipt of another transaction");
-const ABSURD: CallError = CallError::Garbled("a receipt that cannot be");
+/// How an execution ended, as nodes write it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Status {
+    Number(U64),
+    Word(bool),
+}
+
+const ANOTHER: Bad =
+    Bad { field: "transactionHash", words: "with the receipt of another transaction" };
+
+fn absurd(field: &'static str) -> Bad {
+    Bad { field, words: "with a receipt that cannot be" }
+}
 
 /// Asks for a transaction's receipt.
 pub(crate) fn receipt_call(hash: B256) -> Call {
@@ -56,29 +77,53 @@ pub(crate) fn receipt_call(hash: B256) -> Call {
 
 /// Reads the receipt of this very transaction. One that is in no block yet counts as none.
 pub(crate) fn read_receipt(answer: Answer, hash: B256) -> Result<Option<Receipt>, CallError> {
-    match read::<Told>(answer)? {
-        None => Ok(None),
-        Some(told) if told.transaction_hash != hash => Err(ANOTHER),
-        Some(told) => told.into_receipt(),
-    }
+    let receipt = read_checked(answer, |told: Told| match told.transaction_hash == hash {
+        true => told.into_receipt(),
+        false => Err(ANOTHER),
+    });
+    Ok(receipt?.flatten())
 }
 
 /// Reads a block's receipts of these transactions. The others are skipped unread: some chains have
-/// transactions of their own with receipts like nobody else's.
+/// transactions of their own with receipts like nobody else's. One of the wanted that cannot be read
+/// does not spoil the others: it is among the errors.
 pub(crate) fn read_receipts(
     answer: Answer,
     wanted: &HashSet<&B256>,
-) -> Result<Option<Vec<Receipt>>, CallError> {
-    let Some(told) = read::<Vec<Box<RawValue>>>(answer)? else { return Ok(None) };
-    let mut receipts = Vec::with_capacity(wanted.len());
+) -> Result<Option<Receipts>, CallError> {
+    let answer = answer?;
+    let Some(told) = answer.parse::<Vec<Box<RawValue>>>()? else { return Ok(None) };
+    let mut receipts = Receipts::default();
     for told in told {
         if let Ok(title) = serde_json::from_str::<Title>(told.get())
             && wanted.contains(&title.transaction_hash)
         {
-            receipts.extend(read_receipt(Ok(told), title.transaction_hash)?);
+            let told = Raw::part(told, answer.source());
+            receipts.take(read_receipt(Ok(told), title.transaction_hash))?;
         }
     }
     Ok(Some(receipts))
+}
+
+/// Receipts of several transactions, as far as an endpoint has them.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Receipts {
+    pub(crate) found: Vec<Receipt>,
+    /// Why the first of those that cannot be read cannot.
+    pub(crate) unread: Option<CallError>,
+}
+
+impl Receipts {
+    fn take(&mut self, receipt: Result<Option<Receipt>, CallError>) -> Result<(), CallError> {
+        match receipt {
+            Ok(receipt) => self.found.extend(receipt),
+            Err(error) if error.is_about_one() => {
+                self.unread.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
 }
 
 /// Whose receipt it is.
@@ -101,12 +146,13 @@ impl ChainPool {
         Ok(answers)
     }
 
-    /// What one endpoint does not have is asked of the next: it may lack its index, or hide it.
+    /// What one endpoint does not have, or tells so that it cannot be read, is asked of the next: it
+    /// may lack its index, or hide it. So is one that does not say how the execution ended.
     async fn receipts_of_anybody(&self, hashes: &[B256]) -> Result<Vec<ReceiptAnswer>, ChainError> {
         let mut answers: Vec<Option<ReceiptAnswer>> = vec![None; hashes.len()];
         let mut said = Vec::new();
         for endpoint in self.usable().await? {
-            let missing = |place: &usize| !matches!(answers[*place], Some(ReceiptAnswer::Found(_)));
+            let missing = |place: &usize| !answers[*place].as_ref().is_some_and(is_whole);
             let places: Vec<usize> = (0..hashes.len()).filter(missing).collect();
             if places.is_empty() {
                 break;
@@ -115,13 +161,9 @@ impl ChainPool {
             match receipts(Arc::clone(&endpoint), &wanted).await {
                 Ok(found) => {
                     for (place, found) in places.into_iter().zip(found) {
-                        answers[place] = Some(match (answers[place].take(), found) {
-                            // Only an endpoint that has come far enough says that there is none.
-                            (
-                                Some(ReceiptAnswer::NotFound { head: before }),
-                                ReceiptAnswer::NotFound { head },
-                            ) => ReceiptAnswer::NotFound { head: head.max(before) },
-                            (_, found) => found,
+                        answers[place] = Some(match answers[place].take() {
+                            Some(before) => better(before, found),
+                            None => found,
                         });
                     }
                 }
@@ -136,6 +178,27 @@ impl ChainPool {
     }
 }
 
+/// Whether nothing is left to ask for.
+fn is_whole(answer: &ReceiptAnswer) -> bool {
+    matches!(answer, ReceiptAnswer::Found(receipt) if receipt.status.is_some())
+}
+
+/// What follows from an endpoint's answer and the next one's.
+fn better(before: ReceiptAnswer, next: ReceiptAnswer) -> ReceiptAnswer {
+    use ReceiptAnswer::{Found, NotFound, Unreadable};
+    match (before, next) {
+        (Found(before), Found(next)) => {
+            // Of the same block only, since on another fork it may have ended otherwise.
+            let says_more = next.status.is_some() && next.block_hash == before.block_hash;
+            Found(if says_more { next } else { before })
+        }
+        (Found(found), _) | (_, Found(found)) => Found(found),
+        (Unreadable, _) | (_, Unreadable) => Unreadable,
+        // Only an endpoint that has come far enough says that there is none.
+        (NotFound { head: before }, NotFound { head }) => NotFound { head: head.max(before) },
+    }
+}
+
 /// The receipts of a batch, with the endpoint's head from before they were asked for.
 async fn receipts(
     endpoint: Arc<Endpoint>,
@@ -146,11 +209,11 @@ async fn receipts(
     let mut answers = endpoint.rpc.batch(&calls).await.into_iter();
     let head = answers.next().unwrap_or(Err(CallError::Garbled("nothing")));
     let head = read_some::<U64>(head)?.to::<u64>();
-    let answer = |(answer, hash): (_, &B256)| {
-        Ok(match read_receipt(answer, *hash)? {
-            Some(receipt) => ReceiptAnswer::Found(receipt),
-            None => ReceiptAnswer::NotFound { head },
-        })
+    let answer = |(answer, hash): (_, &B256)| match read_receipt(answer, *hash) {
+        Ok(Some(receipt)) => Ok(ReceiptAnswer::Found(receipt)),
+        Ok(None) => Ok(ReceiptAnswer::NotFound { head }),
+        Err(error) if error.is_about_one() => Ok(ReceiptAnswer::Unreadable),
+        Err(error) => Err(error),
     };
     answers.zip(hashes).map(answer).collect()
 }
@@ -160,35 +223,68 @@ pub(crate) async fn receipts_by_hash(
     endpoint: &Endpoint,
     hashes: &[B256],
     limit: usize,
-) -> Result<Vec<Receipt>, CallError> {
-    let receipts = ask_each(endpoint, limit, hashes, receipt_call, read_receipt).await?;
-    Ok(receipts.into_iter().flatten().collect())
+) -> Result<Receipts, CallError> {
+    let told = ask_each_apart(endpoint, limit, hashes, receipt_call, read_receipt).await?;
+    let mut receipts = Receipts::default();
+    told.into_iter().try_for_each(|receipt| receipts.take(receipt))?;
+    Ok(receipts)
 }
 
 impl Told {
-    fn into_receipt(self) -> Result<Option<Receipt>, CallError> {
+    fn into_receipt(self) -> Result<Option<Receipt>, Bad> {
         let (Some(number), Some(block_hash)) = (self.block_number, self.block_hash) else {
             return Ok(None);
         };
         let block_number = number.to::<u64>();
-        // Receipts without a status are older than Byzantium: nothing sent today gets one.
-        let status = self.status.ok_or(ABSURD)?;
+        let status = status(self.status.as_ref(), &self.root);
         let price = self.effective_gas_price.unwrap_or_default();
         if block_number > i64::MAX as u64 {
-            return Err(ABSURD);
+            return Err(absurd("blockNumber"));
         }
+        let price = u128::try_from(price).map_err(|_| absurd("effectiveGasPrice"))?;
+        // Many nodes name one for what was reverted, and some for what called another contract.
+        let made_one = status != Some(false) && !is_account(&self.to);
+        // Some nodes write it so where none was made.
+        let contract = self.contract_address.filter(|made| *made != Address::ZERO && made_one);
         Ok(Some(Receipt {
             tx_hash: self.transaction_hash,
             block_number,
             block_hash,
             transaction_index: self.transaction_index.to(),
-            status: status == U64::from(1),
+            status,
             gas_used: self.gas_used.to(),
-            effective_gas_price: u128::try_from(price).map_err(|_| ABSURD)?,
-            // Some nodes write it so where none was made.
-            contract_address: self.contract_address.filter(|made| *made != Address::ZERO),
+            effective_gas_price: price,
+            contract_address: contract,
         }))
     }
+}
+
+/// How the execution ended, where the receipt says so: 1 for success, 0 for failure.
+///
+/// Before Byzantium there is the root of the state instead, and that says nothing: a failed
+/// transaction changed the state too, since it was paid for. Neither do gas used, logs and balances. A
+/// root of one byte is a status under its old name.
+fn status(status: Option<&Status>, root: &Value) -> Option<bool> {
+    let number = match status {
+        Some(Status::Word(word)) => return Some(*word),
+        Some(Status::Number(number)) => number.to::<u64>(),
+        None => {
+            let digits = root.as_str()?.strip_prefix("0x")?;
+            let byte = Some(digits).filter(|digits| digits.len() <= 2)?;
+            u64::from_str_radix(byte, 16).ok()?
+        }
+    };
+    match number {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether it names an account: then the transaction was a call.
+fn is_account(to: &Value) -> bool {
+    let account = to.as_str().and_then(|text| text.parse::<Address>().ok());
+    account.is_some_and(|account| account != Address::ZERO)
 }
 
 #[cfg(test)]
@@ -210,16 +306,118 @@ mod tests {
             "contractAddress": null,
         });
         change(&mut value);
-        Ok(to_raw_value(&value).unwrap())
+        Ok(to_raw_value(&value).unwrap().into())
+    }
+
+    fn field_of<T: std::fmt::Debug>(found: Result<T, CallError>) -> String {
+        match found {
+            Err(CallError::Unreadable(unread)) => unread.field().to_owned(),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn a_receipt_is_read() {
         let receipt = read_receipt(told(|_| ()), B256::repeat_byte(1)).unwrap().unwrap();
-        assert!(receipt.status);
+        assert_eq!(receipt.status, Some(true));
         assert_eq!((receipt.block_number, receipt.gas_used), (7, 21_000));
         let reverted = told(|value| value["status"] = json!("0x0"));
-        assert!(!read_receipt(reverted, B256::repeat_byte(1)).unwrap().unwrap().status);
+        let reverted = read_receipt(reverted, B256::repeat_byte(1)).unwrap().unwrap();
+        assert_eq!(reverted.status, Some(false));
+    }
+
+    #[test]
+    fn hole_37_a_receipt_without_a_status_does_not_say_how_it_ended() {
+        let state = json!(B256::repeat_byte(9));
+        for (status, root, expected) in [
+            (json!("0x1"), json!(null), Some(true)),
+            (json!("0x01"), state.clone(), Some(true)),
+            (json!("0x0"), json!(null), Some(false)),
+            (json!(1), json!(null), Some(true)),
+            (json!(true), json!(null), Some(true)),
+            (json!(false), json!("0x1"), Some(false)),
+            // Neither nor.
+            (json!("0x2"), json!(null), None),
+            // Before Byzantium, and nothing at all.
+            (json!(null), state, None),
+            (json!(null), json!(null), None),
+            (json!(null), json!("0x"), None),
+            (json!(null), json!(7), None),
+            // A status under its old name.
+            (json!(null), json!("0x01"), Some(true)),
+            (json!(null), json!("0x1"), Some(true)),
+            (json!(null), json!("0x00"), Some(false)),
+            (json!(null), json!("0x0"), Some(false)),
+        ] {
+            let receipt = told(|value| {
+                value["root"] = root.clone();
+                match status.is_null() {
+                    true => drop(value.as_object_mut().unwrap().remove("status")),
+                    false => value["status"] = status.clone(),
+                }
+            });
+            let receipt = read_receipt(receipt, B256::repeat_byte(1)).unwrap().unwrap();
+            assert_eq!(receipt.status, expected, "{status} {root}");
+        }
+    }
+
+    #[test]
+    fn a_contract_is_told_only_where_one_can_be() {
+        let contract = Address::repeat_byte(7);
+        for (to, status, expected) in [
+            (json!(null), json!("0x1"), Some(contract)),
+            // It was reverted, or ran out of gas.
+            (json!(null), json!("0x0"), None),
+            // It called one.
+            (json!(Address::repeat_byte(8)), json!("0x1"), None),
+            // How it ended is not known.
+            (json!(null), json!(null), Some(contract)),
+        ] {
+            let receipt = told(|value| {
+                (value["to"], value["status"]) = (to.clone(), status.clone());
+                value["contractAddress"] = json!(contract);
+            });
+            let receipt = read_receipt(receipt, B256::repeat_byte(1)).unwrap().unwrap();
+            assert_eq!(receipt.contract_address, expected, "{to} {status}");
+        }
+    }
+
+    #[test]
+    fn hole_37_one_receipt_that_cannot_be_read_does_not_spoil_the_others() {
+        let mine = [B256::repeat_byte(1), B256::repeat_byte(2)];
+        let good = told(|_| ()).unwrap();
+        let bad = told(|value| {
+            value["transactionHash"] = json!(mine[1]);
+            value.as_object_mut().unwrap().remove("gasUsed");
+        });
+        let block = format!("[{},{}]", bad.unwrap().get(), good.get());
+        let block = RawValue::from_string(block).unwrap();
+        let wanted = mine.iter().collect();
+        let receipts = read_receipts(Ok(block.into()), &wanted).unwrap().unwrap();
+        assert_eq!(receipts.found.iter().map(|it| it.tx_hash).collect::<Vec<_>>(), [mine[0]]);
+        assert_eq!(field_of(Err::<(), _>(receipts.unread.unwrap())), "gasUsed");
+    }
+
+    #[test]
+    fn hole_37_of_two_answers_the_one_that_says_more_counts() {
+        use ReceiptAnswer::{Found, NotFound, Unreadable};
+        let whole = read_receipt(told(|_| ()), B256::repeat_byte(1)).unwrap().unwrap();
+        let half = Receipt { status: None, ..whole.clone() };
+        let fork = Receipt { block_hash: B256::repeat_byte(5), ..whole.clone() };
+        let (whole, half, fork) = (Found(whole), Found(half), Found(fork));
+        for (before, next, expected) in [
+            (Unreadable, NotFound { head: 9 }, Unreadable),
+            (NotFound { head: 9 }, Unreadable, Unreadable),
+            (Unreadable, whole.clone(), whole.clone()),
+            (NotFound { head: 9 }, NotFound { head: 7 }, NotFound { head: 9 }),
+            (half.clone(), whole.clone(), whole.clone()),
+            (half.clone(), Unreadable, half.clone()),
+            (half.clone(), NotFound { head: 9 }, half.clone()),
+            (half.clone(), fork, half),
+        ] {
+            assert_eq!(better(before, next), expected);
+        }
+        assert!(is_whole(&whole) && !is_whole(&Unreadable));
     }
 
     #[test]
@@ -236,12 +434,20 @@ mod tests {
 
     #[test]
     fn what_is_no_receipt_of_ours_is_an_error() {
-        assert_eq!(read_receipt(told(|_| ()), B256::repeat_byte(5)), Err(ANOTHER));
+        let other = read_receipt(told(|_| ()), B256::repeat_byte(5));
+        assert_eq!(field_of(other), "transactionHash");
         let mine = B256::repeat_byte(1);
-        assert_eq!(read_receipt(told(|value| value["status"] = json!(null)), mine), Err(ABSURD));
         let huge = json!("0xffffffffffffffff");
-        assert_eq!(read_receipt(told(|value| value["blockNumber"] = huge), mine), Err(ABSURD));
-        assert!(read_receipt(told(|value| value["gasUsed"] = json!({})), mine).is_err());
+        for (field, value) in [
+            ("blockNumber", huge.clone()),
+            ("effectiveGasPrice", json!(format!("{:#x}", U256::MAX))),
+            ("gasUsed", json!({})),
+            ("gasUsed", json!(null)),
+            ("status", json!("done")),
+        ] {
+            let bad = read_receipt(told(|receipt| receipt[field] = value), mine);
+            assert_eq!(field_of(bad), field);
+        }
     }
 
     #[test]
@@ -249,11 +455,13 @@ mod tests {
         let ours = told(|_| ()).unwrap();
         let strange = r#"{"transactionHash":null,"status":"odd"},7,{"l1":true}"#;
         let block = RawValue::from_string(format!("[{strange},{}]", ours.get())).unwrap();
+        let block = Raw::from(block);
         let mine = B256::repeat_byte(1);
         let receipts = read_receipts(Ok(block.clone()), &HashSet::from([&mine])).unwrap().unwrap();
-        assert_eq!(receipts.len(), 1);
+        assert_eq!(receipts.found.len(), 1);
         let other = B256::repeat_byte(2);
-        assert_eq!(read_receipts(Ok(block), &HashSet::from([&other])), Ok(Some(Vec::new())));
+        let none = read_receipts(Ok(block), &HashSet::from([&other]));
+        assert_eq!(none, Ok(Some(Receipts::default())));
     }
 
     #[test]

@@ -9,9 +9,10 @@ use stile_domain::Nonce;
 
 use crate::ChainPool;
 use crate::accounts::{At, count_call, read_count};
-use crate::endpoint::{Endpoint, chain_call, height_call, read_height};
+use crate::endpoint::{Endpoint, REMEMBERED, chain_call, height_call, read_height};
 use crate::known::{known_call, read_known};
 use crate::rpc::CallError;
+use crate::unreadable::Unreadable;
 
 /// What one endpoint says now. What it did not answer is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,6 +40,34 @@ pub struct EndpointReport {
     /// What is not possible with it because of what it cannot do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub impossible: Vec<&'static str>,
+    /// What it answered lately that cannot be read, the newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableReport>,
+}
+
+/// One kind of answer that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnreadableReport {
+    /// What the endpoint was asked.
+    pub method: &'static str,
+    /// The field that is missing or cannot be read; `result` for the answer as a whole.
+    pub field: String,
+    /// What is wrong with it.
+    pub words: String,
+    /// How often it came since this node started.
+    pub count: u64,
+    /// How many seconds ago it last came.
+    pub seconds_ago: u64,
+    /// How the answer begins.
+    pub sample: String,
+}
+
+impl From<Unreadable> for UnreadableReport {
+    fn from(told: Unreadable) -> Self {
+        let Unreadable { method, field, words, count, ago, sample } = told;
+        Self { method, field, words, count, seconds_ago: ago.as_secs(), sample }
+    }
 }
 
 impl ChainPool {
@@ -55,6 +84,8 @@ impl ChainPool {
             report.why = report.why.take().or(status.why);
             report.read_only = status.read_only;
             report.impossible = endpoint.impossible();
+            let lately = status.unreadable.into_iter().filter(|it| it.ago < REMEMBERED);
+            report.unreadable = lately.map(Into::into).collect();
         }
         reports
     }
@@ -81,6 +112,7 @@ async fn report(endpoint: &Arc<Endpoint>, account: Address, hash: Option<B256>) 
         read_only: None,
         contradiction: None,
         impossible: Vec::new(),
+        unreadable: Vec::new(),
     };
     // What a node of another chain says of the account is about another account.
     if let Err(why) = endpoint.verify(next()) {

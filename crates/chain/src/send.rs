@@ -13,8 +13,9 @@ use crate::calls::Method;
 use crate::capability::Capability;
 use crate::classify::{self, SendClass};
 use crate::endpoint::Endpoint;
-use crate::rpc::{Answer, Call, CallError, read_some};
+use crate::rpc::{Answer, Bad, Call, CallError, read_some_checked};
 use crate::taking::{Exchange, Turn};
+use crate::unreadable::WHOLE;
 
 /// What became of one transaction that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -285,10 +286,13 @@ fn exchange(error: &CallError) -> Exchange {
     }
 }
 
+const ANOTHER_HASH: Bad = Bad { field: WHOLE, words: "with the hash of another transaction" };
+
 fn judge(endpoint: &str, answer: Answer, hash: B256) -> EndpointSaid {
     let endpoint = endpoint.to_owned();
-    let error = match read_some::<B256>(answer) {
-        Ok(told) if told == hash => {
+    let check = |told: B256| (told == hash).then_some(()).ok_or(ANOTHER_HASH);
+    let error = match read_some_checked(answer, check) {
+        Ok(()) => {
             let (class, text) = (SendClass::Accepted, "accepted".to_owned());
             return EndpointSaid {
                 endpoint,
@@ -299,7 +303,6 @@ fn judge(endpoint: &str, answer: Answer, hash: B256) -> EndpointSaid {
                 own_rule: false,
             };
         }
-        Ok(_) => CallError::Garbled("with the hash of another transaction"),
         Err(error) => error,
     };
     EndpointSaid {
@@ -315,7 +318,10 @@ fn judge(endpoint: &str, answer: Answer, hash: B256) -> EndpointSaid {
 /// Whether the endpoint may have taken the transaction although it did not say so.
 fn may_have_arrived(error: &CallError) -> bool {
     match error {
-        CallError::Timeout(_) | CallError::Unreachable | CallError::Garbled(_) => true,
+        CallError::Timeout(_)
+        | CallError::Unreachable
+        | CallError::Garbled(_)
+        | CallError::Unreadable(_) => true,
         CallError::Http(status) => *status >= 500,
         CallError::Said { .. } => classify::may_have_been_passed_on(error),
         CallError::Crowded(_) | CallError::Limited(_) | CallError::Resting(_) => false,

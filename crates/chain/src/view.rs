@@ -9,7 +9,7 @@ use serde_json::json;
 use stile_domain::{ChainId, Header, Nonce, Receipt};
 
 use crate::accounts::{At, count_call, read_count};
-use crate::batches::ask_each;
+use crate::batches::{ask_each, ask_each_apart};
 use crate::blocks::{Block, With, at_call, hash_call, read_at, read_hash};
 use crate::calls::Method;
 use crate::capability::Capability;
@@ -18,13 +18,42 @@ use crate::endpoint::Endpoint;
 use crate::known::known_call;
 use crate::mined::{MinedTx, read_mined};
 use crate::pool::one;
-use crate::receipts::{read_receipts, receipts_by_hash};
+use crate::receipts::{Receipts, read_receipts, receipts_by_hash};
 use crate::rpc::{Call, CallError};
 use crate::{ChainError, ChainPool};
 
 /// How many whole blocks are asked for at once. A block of a busy chain can be megabytes long,
 /// and endpoints limit what they send in one answer.
 pub(crate) const WHOLE_BLOCKS: usize = 8;
+
+/// What an endpoint tells of a transaction in a block; an error if that cannot be read.
+type Mined = Result<Option<MinedTx>, CallError>;
+
+impl ChainPool {
+    /// The same as [`View::mined`], and another endpoint is asked for what the followed one tells so
+    /// that it cannot be read: what was signed is checked, whoever tells it.
+    pub async fn mined(
+        &self,
+        view: &View,
+        hashes: &[B256],
+    ) -> Result<Vec<Option<MinedTx>>, ChainError> {
+        let mut told = view.mined_apart(hashes).await?;
+        for endpoint in self.usable().await?.iter().filter(|it| !Arc::ptr_eq(it, &view.endpoint)) {
+            let places: Vec<usize> =
+                (0..told.len()).filter(|place| told[*place].is_err()).collect();
+            if places.is_empty() {
+                break;
+            }
+            let wanted: Vec<B256> = places.iter().map(|place| hashes[*place]).collect();
+            let limit = self.batch_limit();
+            match ask_each_apart(endpoint, limit, &wanted, known_call, read_mined).await {
+                Ok(others) => places.into_iter().zip(others).for_each(|(at, it)| told[at] = it),
+                Err(error) => endpoint.note(&error),
+            }
+        }
+        Ok(told.into_iter().map(|mined| mined.ok().flatten()).collect())
+    }
+}
 
 /// The chain as the followed endpoint sees it.
 #[derive(Debug, Clone)]
@@ -128,9 +157,18 @@ impl View {
     }
 
     /// Transactions that are in blocks, in the order of their hashes, with the bytes that were signed;
-    /// `None` for one that the endpoint does not have in a block.
+    /// `None` for one that the endpoint does not have in a block, or tells so that it cannot be read.
     pub async fn mined(&self, hashes: &[B256]) -> Result<Vec<Option<MinedTx>>, ChainError> {
-        self.tell(ask_each(&self.endpoint, self.batch_limit, hashes, known_call, read_mined).await)
+        let told = self.mined_apart(hashes).await?.into_iter();
+        Ok(told.map(|mined| mined.ok().flatten()).collect())
+    }
+
+    async fn mined_apart(&self, hashes: &[B256]) -> Result<Vec<Mined>, ChainError> {
+        let limit = self.batch_limit;
+        let told = ask_each_apart(&self.endpoint, limit, hashes, known_call, read_mined).await;
+        let told = self.tell(told)?;
+        told.iter().filter_map(|mined| mined.as_ref().err()).for_each(|e| self.note_unread(e));
+        Ok(told)
     }
 
     /// The receipts of those of the transactions that are in this block, as far as the endpoint has
@@ -169,7 +207,7 @@ impl View {
         match read_receipts(one(&self.endpoint, &call).await, wanted) {
             Ok(Some(receipts)) => {
                 self.endpoint.note_block_receipts(true);
-                Ok(Some(receipts))
+                Ok(Some(self.readable(receipts)))
             }
             Ok(None) => self.tell(Err(CallError::Garbled("that it does not have the block"))),
             Err(error) if classify::is_unsupported(&error) => {
@@ -185,7 +223,18 @@ impl View {
     }
 
     async fn receipts_of(&self, wanted: &[B256]) -> Result<Vec<Receipt>, ChainError> {
-        self.tell(receipts_by_hash(&self.endpoint, wanted, self.batch_limit).await)
+        let told = receipts_by_hash(&self.endpoint, wanted, self.batch_limit).await;
+        Ok(self.readable(self.tell(told)?))
+    }
+
+    /// Those that can be read. The others are as if the endpoint did not have them: another one may.
+    fn readable(&self, receipts: Receipts) -> Vec<Receipt> {
+        receipts.unread.iter().for_each(|error| self.note_unread(error));
+        receipts.found
+    }
+
+    fn note_unread(&self, error: &CallError) {
+        self.note_trouble(&error.to_string());
     }
 
     fn tell<T>(&self, answer: Result<T, CallError>) -> Result<T, ChainError> {
@@ -205,7 +254,7 @@ impl View {
 /// does not have yet, or does not answer at all, it does not answer one by one either.
 fn may_be_had_one_by_one(error: &CallError) -> bool {
     match error {
-        CallError::Timeout(_) => true,
+        CallError::Timeout(_) | CallError::Unreadable(_) => true,
         CallError::Said { .. } => {
             classify::rate_limit(error).is_none() && !classify::is_no_such_block(error)
         }

@@ -104,6 +104,8 @@ impl ChainPool {
             wanted.iter().all(|hash| {
                 let said = heard.iter().flatten();
                 let said = said.map(|it| it.iter().find(|receipt| receipt.tx_hash == *hash));
+                // Who does not say how it ended is no reason not to hear who does.
+                let said = said.map(|it| it.filter(|receipt| receipt.status.is_some()));
                 self.quorum.is_settled(&said.collect::<Vec<_>>())
             })
         };

@@ -82,7 +82,7 @@ pub use headers::{Fit, Header, HeaderWindow};
 pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark, USED_BY_OTHERS};
 pub use jiff::Timestamp;
 pub use key::{KeyId, KeyName, KeyNameError};
-pub use lane::{ChainId, Lane, LaneError};
+pub use lane::{ChainId, ChainIdTextError, Lane, LaneError};
 pub use lane_event::LaneEventKind;
 pub use lease::LeaseTerms;
 pub use memory::{CommitId, LaneMemory, NotCovered, OnRecord, RememberedAttempt};

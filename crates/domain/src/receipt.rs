@@ -17,8 +17,9 @@ pub struct Receipt {
     pub block_hash: B256,
     /// Its place in the block.
     pub transaction_index: u64,
-    /// Whether its execution succeeded.
-    pub status: bool,
+    /// Whether its execution succeeded; `None` where no endpoint says so. Chains from before Byzantium
+    /// do not, and some nodes leave it out.
+    pub status: Option<bool>,
     /// The gas it used.
     pub gas_used: u64,
     /// What was paid for a unit of it, in wei.
@@ -31,6 +32,15 @@ pub struct Receipt {
 impl Receipt {
     /// How its execution ended.
     pub fn outcome(&self) -> Outcome {
-        if self.status { Outcome::Success } else { Outcome::Reverted }
+        match self.status {
+            Some(true) => Outcome::Success,
+            Some(false) => Outcome::Reverted,
+            None => Outcome::Unknown,
+        }
+    }
+
+    /// The contract it deployed. Nodes name one for what was reverted, too, where none is.
+    pub fn contract(&self) -> Option<Address> {
+        self.contract_address.filter(|_| self.status != Some(false))
     }
 }

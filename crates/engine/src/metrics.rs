@@ -136,7 +136,7 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
     (
         RECEIPT_CHECK,
         Kind::Counter,
-        "Receipts asked for by themselves, by result: found, not_found, side_block, error",
+        "Receipts asked for by themselves, by result: found, not_found, unreadable, side_block, error",
     ),
     (
         RECEIPT_BACKLOG,
@@ -166,6 +166,11 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         CONTRADICTED,
         Kind::Counter,
         "Times an endpoint was set aside because it contradicts what the others agree on or itself, or is followed and does not give the blocks that it has by its own word, by chain and endpoint",
+    ),
+    (
+        UNREADABLE,
+        Kind::Counter,
+        "Answers of an endpoint that cannot be read, by chain, endpoint and method: the next endpoint is asked",
     ),
     (
         WITHHELD,
@@ -283,6 +288,7 @@ const FOLLOW_ERRORS: &str = "stile_follow_errors_total";
 const DISPUTED: &str = "stile_confirmations_disputed_total";
 const VOTES: &str = "stile_endpoint_votes_total";
 const CONTRADICTED: &str = "stile_endpoint_contradicted_total";
+const UNREADABLE: &str = "stile_endpoint_unreadable_total";
 const WITHHELD: &str = "stile_chain_withheld_seconds";
 const FINALITY_CONTRADICTED: &str = "stile_finality_contradicted_total";
 const HEAD: &str = "stile_chain_head";
@@ -609,6 +615,11 @@ pub(crate) fn endpoint(chain: ChainId, endpoint: &str) {
         let (chain, endpoint) = (chain.clone(), endpoint.clone());
         counter!(VOTES, "chain" => chain, "endpoint" => endpoint, "vote" => vote).increment(0);
     }
+    for method in stile_chain::CALL_METHODS {
+        let (chain, endpoint) = (chain.clone(), endpoint.clone());
+        counter!(UNREADABLE, "chain" => chain, "endpoint" => endpoint, "method" => *method)
+            .increment(0);
+    }
     counter!(CONTRADICTED, "chain" => chain, "endpoint" => endpoint).increment(0);
 }
 
@@ -616,6 +627,15 @@ pub(crate) fn endpoint(chain: ChainId, endpoint: &str) {
 pub(crate) fn contradicted(chain: ChainId, endpoint: &str, times: u64) {
     let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
     counter!(CONTRADICTED, "chain" => chain, "endpoint" => endpoint).absolute(times);
+}
+
+/// How often an endpoint has answered what cannot be read, as its pool counts it.
+pub(crate) fn unreadable(chain: ChainId, endpoint: &str, totals: &[(&'static str, u64)]) {
+    for (method, times) in totals {
+        let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
+        counter!(UNREADABLE, "chain" => chain, "endpoint" => endpoint, "method" => *method)
+            .absolute(*times);
+    }
 }
 
 /// What is not concluded, and for how long.

@@ -684,7 +684,7 @@ async fn read_blocks(
     let seen = outside::are_seen(track, view, lane, &told).await;
     let hashes: Vec<_> =
         told.iter().zip(seen).filter_map(|((_, hash, _), seen)| seen.then_some(*hash)).collect();
-    let mined = view.mined(&hashes).await?;
+    let mined = track.pool.mined(view, &hashes).await?;
     let found: Vec<LostTx> = mined
         .into_iter()
         .flatten()

@@ -8,6 +8,9 @@ use crate::access::Access;
 use crate::code::Code;
 use crate::problem::Problem;
 
+/// The largest number up to which JavaScript knows every whole one.
+const MAX_SAFE_NUMBER: u64 = (1 << 53) - 1;
+
 /// The configured chains and signers. Everything else is unknown here, so a typing error in an
 /// address cannot start a lane.
 #[derive(Debug, Clone)]
@@ -45,8 +48,15 @@ impl Directory {
 
     /// What a caller is told whose signer is not served.
     pub(crate) fn unknown(&self, chain: Option<ChainId>, signer: Address) -> Problem {
+        let rounded = match chain {
+            Some(chain) if chain.get() > MAX_SAFE_NUMBER => format!(
+                ". JavaScript rounds numbers above {MAX_SAFE_NUMBER}: give chainId as a text (\"chainId\": \"{chain}\")"
+            ),
+            _ => String::new(),
+        };
         let chain = chain.map(|chain| format!(" on chain {chain}")).unwrap_or_default();
-        Problem::new(Code::UnknownSigner, format!("signer {signer}{chain} is not served here"))
+        let words = format!("signer {signer}{chain} is not served here{rounded}");
+        Problem::new(Code::UnknownSigner, words)
     }
 
     /// Whether a lane is served, and the caller may know.

@@ -33,6 +33,9 @@ pub(crate) struct HoldView {
     /// The chain.
     #[schema(value_type = schema::ChainId)]
     chain_id: u64,
+    /// The same as a text.
+    #[schema(value_type = schema::ChainIdText)]
+    chain_id_text: String,
     /// The account, with EIP-55 checksum.
     #[schema(value_type = schema::Address)]
     signer: String,
@@ -56,6 +59,7 @@ impl From<&Hold> for HoldView {
         Self {
             hold_id: hold.id.0,
             chain_id: hold.lane.chain.get(),
+            chain_id_text: hold.lane.chain.to_string(),
             signer: hold.lane.signer.to_string(),
             nonce: hold.nonce,
             status: hold.status.name(),
@@ -71,7 +75,7 @@ impl From<&Hold> for HoldView {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct AllocateBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
+    #[schema(value_type = Option<schema::GivenChainId>)]
     chain_id: Option<ChainId>,
 }
 
@@ -80,7 +84,7 @@ pub(crate) struct AllocateBody {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct UsedBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
+    #[schema(value_type = Option<schema::GivenChainId>)]
     chain_id: Option<ChainId>,
     /// From the allocation's answer.
     #[schema(value_type = Uuid)]
@@ -96,7 +100,7 @@ pub(crate) struct UsedBody {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RecyclableBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
+    #[schema(value_type = Option<schema::GivenChainId>)]
     chain_id: Option<ChainId>,
     /// From the allocation's answer.
     #[schema(value_type = Uuid)]
@@ -112,8 +116,8 @@ pub(crate) struct RecyclableBody {
 #[into_params(parameter_in = Query)]
 pub(crate) struct HoldsQuery {
     /// May be left out while there is one chain.
-    #[param(value_type = Option<schema::ChainId>)]
-    chain_id: Option<Number>,
+    #[param(value_type = Option<schema::GivenChainId>)]
+    chain_id: Option<ChainNumber>,
     /// Only holds that stand so.
     #[param(value_type = Option<schema::HoldState>)]
     status: Option<HoldStatus>,
@@ -157,9 +161,24 @@ pub(crate) fn limit(limit: Option<Number>) -> Result<u32, Problem> {
     }
 }
 
+/// A chain's number in a query string: decimal, or hexadecimal with its `0x`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ChainNumber(u64);
+
+impl TryFrom<String> for ChainNumber {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.starts_with("0x") {
+            true => text.parse().map(|id: ChainId| Self(id.get())).map_err(|e| e.to_string()),
+            false => Number::try_from(text).map(|Number(id)| Self(id)),
+        }
+    }
+}
+
 /// `chainId` of a query.
-pub(crate) fn chain(chain: Option<Number>) -> Result<Option<ChainId>, Problem> {
-    let chain = chain.map(|Number(id)| ChainId::new(id)).transpose();
+pub(crate) fn chain(chain: Option<ChainNumber>) -> Result<Option<ChainId>, Problem> {
+    let chain = chain.map(|ChainNumber(id)| ChainId::new(id)).transpose();
     chain.map_err(|e| Problem::field("chainId", e.to_string()))
 }
 

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::access::Access;
 use crate::app::Shared;
 use crate::extract;
-use crate::nonces::{Number, chain};
+use crate::nonces::{ChainNumber, chain};
 use crate::problem::{Problem, Problems};
 use crate::schema;
 
@@ -23,8 +23,8 @@ pub(crate) struct RouteQuery {
     #[param(value_type = schema::Address)]
     signer: String,
     /// May be left out while there is one chain.
-    #[param(value_type = Option<schema::ChainId>)]
-    chain_id: Option<Number>,
+    #[param(value_type = Option<schema::GivenChainId>)]
+    chain_id: Option<ChainNumber>,
 }
 
 /// Where a signer's lane is, and where it had best be.
@@ -35,6 +35,9 @@ pub(crate) struct RouteView {
     /// The chain.
     #[schema(value_type = schema::ChainId)]
     chain_id: u64,
+    /// The same as a text.
+    #[schema(value_type = schema::ChainIdText)]
+    chain_id_text: String,
     /// The account, with EIP-55 checksum.
     #[schema(value_type = schema::Address)]
     signer: String,
@@ -86,6 +89,7 @@ pub(crate) async fn route(
     let route = app.node.router().route(lane).await?;
     Ok(Json(RouteView {
         chain_id: lane.chain.get(),
+        chain_id_text: lane.chain.to_string(),
         signer: lane.signer.to_string(),
         preferred: route.preferred.map(PlaceView::from),
         holder: route.holder.map(PlaceView::from),

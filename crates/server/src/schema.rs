@@ -41,8 +41,12 @@ macro_rules! schemas {
 schemas! {
     Address "An account. Lower case, upper case, or the mixed case of its EIP-55 checksum."
         text("^0x[0-9a-fA-F]{40}$", "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
-    ChainId "A chain, by its EIP-155 number."
+    ChainId "A chain, by its EIP-155 number. JavaScript rounds numbers above 2^53 - 1: `chainIdText` is exact."
         whole(1, i64::MAX).examples([31337]);
+    ChainIdText "A chain, by its EIP-155 number, as a decimal text: exact whatever reads it."
+        text("^[1-9][0-9]{0,18}$", "31337");
+    GivenChainId "A chain, by its EIP-155 number: a JSON integer, or a decimal or `0x` text. A text is exact where numbers are rounded above 2^53 - 1."
+        AnyOfBuilder::new().item(pattern("^(0x[0-9a-fA-F]{1,16}|[0-9]{1,19})$")).item(whole(1, i64::MAX)).examples([31337]);
     Hash "32 bytes: a transaction's hash or a block's."
         text("^0x[0-9a-fA-F]{64}$", "0x4811793159e1289e7a312073bd8eeb09212c894fe3ddcdd93943a8cc753e78d0");
     Bytes "Bytes as pairs of hexadecimal digits."

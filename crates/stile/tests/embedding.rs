@@ -34,7 +34,7 @@ async fn a_managed_transaction_from_another_program() {
     let ended = example("embed", &[anvil.url()]).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("CONFIRMED with nonce Some(0)"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("status: true"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("status: Some(true)"), "{}", ended.stdout);
     let mined = anvil.transactions_of(&anvil.accounts().await[0]).await;
     assert_eq!(mined.len(), 1);
     assert_eq!(mined[0].value, U256::from(1_000_000_000));
@@ -92,7 +92,7 @@ async fn everything_runs_inside_with_the_http_api() {
     let done = stile.wait(sent.tx.id).await.unwrap();
     assert_eq!(done.standing.state, TxState::Confirmed);
     assert_eq!(done.standing.outcome, Some(Outcome::Success));
-    assert!(done.receipt.unwrap().status);
+    assert_eq!(done.receipt.unwrap().status, Some(true));
 
     let route = stile.router().route(stile.lanes()[0]).await.unwrap();
     assert_eq!(route.holder.map(|place| place.node.0), Some("inside".to_owned()));

@@ -8,6 +8,7 @@
 //! | `care` | what is done about a signer that does not move |
 //! | `holds` | allocate and mark |
 //! | `lane_keys` | a key is for the chains that its entry names |
+//! | `large_numbers` | numbers that JavaScript rounds |
 //! | `lanes` | pause, resume, lists and pages |
 //! | `limits` | fees and gas above what the chain allows |
 //! | `operations` | health, metrics, the OpenAPI document |
@@ -32,6 +33,8 @@ mod holds;
 mod lane_keys;
 #[path = "http/lanes.rs"]
 mod lanes;
+#[path = "http/large_numbers.rs"]
+mod large_numbers;
 #[path = "http/limits.rs"]
 mod limits;
 #[path = "http/operations.rs"]

@@ -226,7 +226,7 @@ CREATE TABLE "tx" (
     CONSTRAINT tx_nonce_fits_state CHECK (CASE state
         WHEN 'CREATED' THEN nonce IS NULL WHEN 'FAILED' THEN 1 ELSE nonce IS NOT NULL END),
     CONSTRAINT tx_mined_has_receipt CHECK (state NOT IN ('TRACKING', 'CONFIRMED')
-        OR (receipt IS NOT NULL AND outcome IS NOT NULL)),
+        OR receipt IS NOT NULL),
     CONSTRAINT tx_receipt_is_whole CHECK ((receipt IS NULL) = (block_number IS NULL)
         AND (receipt IS NULL) = (block_hash IS NULL)),
     CONSTRAINT tx_told_is_whole CHECK ((told_height IS NULL) = (told_hash IS NULL))

@@ -1,5 +1,6 @@
 //! Managed transactions: what goes into a store and what comes out.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -606,7 +607,32 @@ pub struct HeaderUpdate {
     pub keep_from: u64,
 }
 
-/// The outcome column of a mined transaction, for stores.
+/// The outcome column of a mined transaction, for stores. One of which nobody knows how it ended has
+/// none, and its receipt the status of a failed one: nodes of the version before read these rows
+/// while nodes are replaced one by one, and know neither a name for it nor a receipt without a status.
 pub(crate) fn outcome_name(standing: &Standing) -> Option<&'static str> {
-    standing.outcome.map(Outcome::name)
+    standing.outcome.filter(|outcome| *outcome != Outcome::Unknown).map(Outcome::name)
+}
+
+/// The receipt column.
+pub(crate) fn receipt_column(receipt: &Receipt) -> Cow<'_, Receipt> {
+    match receipt.status {
+        Some(_) => Cow::Borrowed(receipt),
+        None => Cow::Owned(Receipt { status: Some(false), ..receipt.clone() }),
+    }
+}
+
+/// Where a transaction stands, and its receipt, by these two columns.
+pub(crate) fn read_outcome(
+    standing: Standing,
+    receipt: Option<Receipt>,
+) -> (Standing, Option<Receipt>) {
+    let is_mined = matches!(standing.state, TxState::Tracking | TxState::Confirmed);
+    match receipt {
+        Some(receipt) if is_mined && standing.outcome.is_none() => (
+            Standing { outcome: Some(Outcome::Unknown), ..standing },
+            Some(Receipt { status: None, ..receipt }),
+        ),
+        receipt => (standing, receipt),
+    }
 }

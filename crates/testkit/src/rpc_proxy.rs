@@ -146,6 +146,16 @@ impl RpcProxy {
         self.shared.faults.set(|rules| rules.lies.push(lie));
     }
 
+    /// Calls of this method are passed on, and their results come without this field, until
+    /// [`RpcProxy::heal`]: in an object, or in each object of a list, like the receipts of a block.
+    /// It comes after [`RpcProxy::lie`]; a method may lack several fields.
+    pub fn strip(&self, method: &str, field: &str) {
+        let missing = (method.to_owned(), field.to_owned());
+        self.shared.faults.set(|rules| {
+            rules.stripped.insert(missing);
+        });
+    }
+
     /// Each request with a call of this method is passed on, but its answer is lost: a status of
     /// 504 comes instead, until [`RpcProxy::heal`]. What was done was done; the caller cannot know.
     pub fn lose_answers(&self, method: &str) {

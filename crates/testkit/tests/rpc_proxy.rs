@@ -217,6 +217,36 @@ async fn a_lie_changes_the_results_it_is_about_and_no_others() {
 }
 
 #[tokio::test]
+async fn a_field_is_missing_from_what_one_method_answers() {
+    let setup = Setup::new().await;
+    let account = setup.anvil.accounts().await.remove(0);
+    let hash = setup.anvil.send_transfer(&account, None).await;
+    setup.proxy.strip("eth_getTransactionReceipt", "status");
+    setup.proxy.strip("eth_getTransactionReceipt", "gasUsed");
+    setup.proxy.strip("eth_getBlockReceipts", "status");
+    let receipt = |id| call(id, "eth_getTransactionReceipt", json!([hash]));
+    let of_block = |id| call(id, "eth_getBlockReceipts", json!(["latest"]));
+    let block = call(3, "eth_getBlockByNumber", json!(["latest", false]));
+    let answers = setup.ask(&json!([receipt(1), of_block(2), block])).await;
+    let of = |id: u64| {
+        let of_id = answers.as_array().unwrap().iter().find(|answer| answer["id"] == id);
+        of_id.unwrap()["result"].clone()
+    };
+    let has = |object: &Value, field: &str| object.get(field).is_some();
+    let (one, all) = (of(1), of(2));
+    assert!(!has(&one, "status") && !has(&one, "gasUsed") && has(&one, "blockHash"), "{one}");
+    assert!(!has(&all[0], "status") && has(&all[0], "gasUsed"), "{all}");
+    assert!(has(&of(3), "gasUsed"), "of blocks nothing was said");
+    // Beside a call that fails, too.
+    setup.proxy.fail("eth_gasPrice", -32000, "not today");
+    let answers = setup.ask(&json!([call(4, "eth_gasPrice", json!([])), receipt(5)])).await;
+    let told = answers.as_array().unwrap().iter().find(|answer| answer["id"] == 5).unwrap();
+    assert!(told["result"].is_object() && !has(&told["result"], "status"), "{told}");
+    setup.proxy.heal().await;
+    assert!(has(&setup.ask(&receipt(6)).await["result"], "status"));
+}
+
+#[tokio::test]
 async fn what_an_endpoint_is_like_outlasts_its_faults() {
     let setup = Setup::new().await;
     setup.proxy.is_like(|method, params| match method {

@@ -3,6 +3,7 @@
 //! | file | what it is for |
 //! |---|---|
 //! | [`wire`] | what is written and read |
+//! | [`raw`] | one result, and what of it cannot be read |
 //! | [`batch_size`] | how many questions at once |
 //! | [`rest`] | leaving an endpoint alone that said so |
 //! | [`http`] | over HTTP |
@@ -10,6 +11,7 @@
 
 mod batch_size;
 mod http;
+mod raw;
 pub(crate) mod rest;
 mod wire;
 mod ws;
@@ -20,17 +22,18 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use self::batch_size::BatchSize;
 pub(crate) use self::batch_size::Batches;
 use self::http::Http;
+pub(crate) use self::raw::{Bad, Raw, Unread};
 use self::rest::{Rest, Until};
 use self::ws::Ws;
 use crate::calls::{self, CallResult, Method};
 use crate::hints::Announcer;
 use crate::places::Places;
 use crate::target::{EndpointError, Scheme, Target};
+use crate::unreadable::{Ledger, WHOLE};
 
 /// One question.
 #[derive(Debug, Clone)]
@@ -46,7 +49,7 @@ impl Call {
 }
 
 /// What came back for one question.
-pub(crate) type Answer = Result<Box<RawValue>, CallError>;
+pub(crate) type Answer = Result<Raw, CallError>;
 
 /// Why there is no answer. Fit to be shown: it never carries the endpoint's URL.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -66,8 +69,12 @@ pub(crate) enum CallError {
     /// It was not asked: it said before when to come back.
     #[error("is asked too often, and left alone until {0}, as it said (Retry-After)")]
     Resting(Until),
+    /// It is no answer at all, or not to this question.
     #[error("answered {0}")]
     Garbled(&'static str),
+    /// It is an answer to this question, and says nothing that can be understood.
+    #[error("answered {0}")]
+    Unreadable(Box<Unread>),
     #[error("error {code}: {message}")]
     Said { code: i64, message: String, data: Option<Value> },
 }
@@ -100,6 +107,11 @@ fn come_back(after: Option<Duration>) -> String {
 }
 
 impl CallError {
+    /// Whether it is about this one answer, and says nothing of others beside it.
+    pub(crate) fn is_about_one(&self) -> bool {
+        matches!(self, Self::Unreadable(_))
+    }
+
     fn result(&self) -> CallResult {
         match self {
             Self::Timeout(_) | Self::Crowded(_) => CallResult::Timeout,
@@ -124,6 +136,8 @@ pub(crate) struct Rpc {
     /// Until when it is asked nothing, by its own word.
     pub(crate) rest: Rest,
     next_id: AtomicU64,
+    /// What it answered that cannot be read.
+    pub(crate) unreadable: Arc<Ledger>,
     /// How many calls it is asked at once.
     batch_size: BatchSize,
 }
@@ -141,6 +155,7 @@ impl Rpc {
         heads: Option<Announcer>,
     ) -> Result<Self, EndpointError> {
         let target = Arc::new(target);
+        let unreadable = Arc::new(Ledger::new(Arc::clone(&target)));
         let transport = match target.scheme {
             Scheme::Http => Transport::Http(Http::new(Arc::clone(&target))?),
             Scheme::Ws => Transport::Ws(Ws::new(Arc::clone(&target), heads)?),
@@ -152,6 +167,7 @@ impl Rpc {
             places: Places::default(),
             rest: Rest::default(),
             next_id: AtomicU64::new(1),
+            unreadable,
             batch_size: BatchSize::default(),
         })
     }
@@ -283,8 +299,11 @@ impl Rpc {
             }
         };
         let answers = match tokio::time::timeout_at(deadline, exchange).await {
-            Ok(Ok(text)) => wire::read(&text, first, calls.len(), &self.target),
-            Ok(Err(error)) => Err(error),
+            Ok(Ok(text)) => {
+                let answers = wire::read(&text, first, calls.len(), &self.target);
+                self.mark(calls, answers, &text)
+            }
+            Ok(Err(error)) => self.mark(calls, Err(error), &[]),
             Err(_) if had_its_time => Err(CallError::Timeout(waited)),
             // Most of the time went by before the endpoint was asked.
             Err(_) => Err(CallError::Crowded(waited)),
@@ -292,6 +311,43 @@ impl Rpc {
         counting.finish(&answers);
         self.rest.note(calls, &answers);
         answers
+    }
+
+    /// Says of each answer where it came from, and writes down what is none.
+    fn mark(
+        &self,
+        calls: &[Call],
+        answers: Result<Option<Vec<Answer>>, CallError>,
+        text: &[u8],
+    ) -> Result<Option<Vec<Answer>>, CallError> {
+        let answers = match answers {
+            Ok(Some(answers)) => answers,
+            other => {
+                if let Err(CallError::Garbled(words)) = &other {
+                    self.note_garbled(calls, words, text);
+                }
+                return other;
+            }
+        };
+        let mark = |(answer, call): (Answer, &Call)| match answer {
+            Ok(raw) => Ok(raw.of(call.method, &self.unreadable)),
+            Err(error) => {
+                if let CallError::Garbled(words) = &error {
+                    self.unreadable.note(call.method, WHOLE, words, "");
+                }
+                Err(error)
+            }
+        };
+        Ok(Some(answers.into_iter().zip(calls).map(mark).collect()))
+    }
+
+    /// Writes down what came instead of answers.
+    fn note_garbled(&self, calls: &[Call], words: &str, text: &[u8]) {
+        let start = &text[..text.len().min(SAMPLED)];
+        if let Some(call) = calls.first() {
+            let text = String::from_utf8_lossy(start);
+            self.unreadable.note(call.method, WHOLE, words, &text);
+        }
     }
 
     /// A batch of a hundred is given three times as long as one question.
@@ -310,6 +366,9 @@ enum Part {
     /// There is no answer, and there would be none to the rest.
     Gone(CallError),
 }
+
+/// How much is kept of what is no answer at all.
+const SAMPLED: usize = 16 * 1024;
 
 /// HTTP: what was sent is too large.
 const TOO_LARGE: u16 = 413;
@@ -366,13 +425,36 @@ impl std::fmt::Debug for Rpc {
     }
 }
 
-/// Reads an answer as a `T`; `None` for `null`.
+/// Reads an answer as a `T`; `None` for `null`. What cannot be read is written down.
 pub(crate) fn read<T: DeserializeOwned>(answer: Answer) -> Result<Option<T>, CallError> {
-    serde_json::from_str(answer?.get())
-        .map_err(|_| CallError::Garbled("something that cannot be understood"))
+    answer?.parse()
 }
 
 /// Reads an answer that must not be `null`.
 pub(crate) fn read_some<T: DeserializeOwned>(answer: Answer) -> Result<T, CallError> {
-    read(answer)?.ok_or(CallError::Garbled("null"))
+    let raw = answer?;
+    raw.parse()?.ok_or_else(|| raw.refuse(NULL))
 }
+
+/// Reads an answer as a `T` and checks it; `None` for `null`. What cannot be is written down like
+/// what cannot be read.
+pub(crate) fn read_checked<T: DeserializeOwned, U>(
+    answer: Answer,
+    check: impl FnOnce(T) -> Result<U, Bad>,
+) -> Result<Option<U>, CallError> {
+    let raw = answer?;
+    let told = raw.parse::<T>()?;
+    told.map(check).transpose().map_err(|bad| raw.refuse(bad))
+}
+
+/// The same of an answer that must not be `null`.
+pub(crate) fn read_some_checked<T: DeserializeOwned, U>(
+    answer: Answer,
+    check: impl FnOnce(T) -> Result<U, Bad>,
+) -> Result<U, CallError> {
+    let raw = answer?;
+    let told: T = raw.parse()?.ok_or_else(|| raw.refuse(NULL))?;
+    check(told).map_err(|bad| raw.refuse(bad))
+}
+
+const NULL: Bad = Bad { field: WHOLE, words: "null" };

@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn hole_25_whoever_says_when_to_come_back_is_left_alone_until_then() {
         let (read, send) = (call(Method::BlockNumber), call(Method::SendRaw));
-        let fine = || Ok(serde_json::value::RawValue::NULL.to_owned());
+        let fine = || Ok(serde_json::value::RawValue::NULL.to_owned().into());
         for (calls, answers, expected) in [
             (vec![read.clone()], Err(limited(Some(30))), Some(30)),
             (vec![read.clone()], Err(limited(None)), None),
@@ -142,7 +142,7 @@ mod tests {
         let read = [call(Method::BlockNumber)];
         rest.note(&read, &Err(limited(Some(50))));
         rest.note(&read, &Err(limited(Some(1))));
-        rest.note(&read, &Ok(Some(vec![Ok(serde_json::value::RawValue::NULL.to_owned())])));
+        rest.note(&read, &Ok(Some(vec![Ok(serde_json::value::RawValue::NULL.to_owned().into())])));
         assert!(rest.left().is_some_and(|left| left > Duration::from_secs(40)));
         rest.begin(Duration::ZERO);
         let words = rest.refuses().unwrap().to_string();

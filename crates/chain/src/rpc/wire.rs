@@ -113,9 +113,9 @@ impl Reply<'_> {
     fn into_answer(self, target: &Target) -> Answer {
         match (self.error, self.result) {
             (Some(fault), _) => Err(fault.into_error(target)),
-            (None, Some(result)) => Ok(result.to_owned()),
+            (None, Some(result)) => Ok(result.to_owned().into()),
             // `"result": null` reads as no result at all.
-            (None, None) => Ok(RawValue::NULL.to_owned()),
+            (None, None) => Ok(RawValue::NULL.to_owned().into()),
         }
     }
 }

@@ -130,7 +130,7 @@ fn may_pass(error: &CallError) -> bool {
         | CallError::Unreachable => true,
         CallError::Http(status) => *status >= 500 || matches!(status, 408 | 425),
         CallError::Said { code, .. } => matches!(code, -32603 | -32005),
-        CallError::Garbled(_) => false,
+        CallError::Garbled(_) | CallError::Unreadable(_) => false,
     }
 }
 

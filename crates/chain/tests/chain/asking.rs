@@ -145,7 +145,7 @@ async fn receipts_are_found_by_hash_and_in_blocks() {
     anvil.mine(1).await;
     let answers = pool.receipts(&[hashes[4], B256::ZERO, hashes[0]]).await.unwrap();
     let ReceiptAnswer::Found(last) = &answers[0] else { panic!("{answers:?}") };
-    assert!(last.status);
+    assert_eq!(last.status, Some(true));
     assert_eq!((last.tx_hash, last.transaction_index, last.gas_used), (hashes[4], 4, 21_000));
     assert_eq!(answers[1], ReceiptAnswer::NotFound { head: head + 1 });
     assert!(matches!(&answers[2], ReceiptAnswer::Found(first) if first.tx_hash == hashes[0]));

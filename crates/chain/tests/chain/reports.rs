@@ -20,6 +20,7 @@ fn well(url: &str) -> EndpointReport {
         read_only: None,
         contradiction: None,
         impossible: Vec::new(),
+        unreadable: Vec::new(),
     }
 }
 
@@ -84,7 +85,10 @@ async fn a_part_that_is_missing_is_explained() {
         _ => look(method, 5).ok_or_else(not_found),
     })
     .await;
-    let report = pool([node.url()]).report(Address::ZERO, Some(B256::ZERO)).await.remove(0);
+    let mut report = pool([node.url()]).report(Address::ZERO, Some(B256::ZERO)).await.remove(0);
+    let unread = std::mem::take(&mut report.unreadable);
+    let told: Vec<_> = unread.iter().map(|it| (it.method, it.field.as_str(), it.count)).collect();
+    assert_eq!(told, [("eth_getTransactionByHash", "hash", 1)]);
     let why = Some("error -32000: no pool".to_owned());
     // Its blocks have no base fee.
     let impossible = vec!["transactions that state `maxFeePerGas`"];

@@ -130,6 +130,8 @@ names! {
         Success = "success",
         /// It was undone; the fee was paid all the same.
         Reverted = "reverted",
+        /// It was mined, and no endpoint says how it ended.
+        Unknown = "unknown",
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) const STEPS: &[(Step, &str)] = &[
     (Step::Overtaken(Successor::Outsider), "somebody else's at its nonce is in a canonical block"),
     (Step::Mined(Outcome::Success), "in a canonical block, success"),
     (Step::Mined(Outcome::Reverted), "in a canonical block, reverted"),
+    (Step::Mined(Outcome::Unknown), "in a canonical block, and no endpoint says how it ended"),
     (Step::Forked { still_final: true }, "blocks above it replaced, still final"),
     (Step::Forked { still_final: false }, "blocks above it replaced, no longer final"),
     (Step::Unmined, "its block is no longer canonical"),

@@ -226,6 +226,14 @@ mod tests {
     }
 
     #[test]
+    fn hole_37_what_ended_in_a_way_that_nobody_tells_is_confirmed_all_the_same() {
+        let steps = [Step::Bound, Step::Sent, Step::Mined(Outcome::Unknown), Step::Final];
+        let end = steps.iter().try_fold(Standing::CREATED, |at, step| at.after(*step)).unwrap();
+        assert_eq!((end.state, end.sub_state), (TxState::Confirmed, None));
+        assert_eq!(end.outcome, Some(Outcome::Unknown));
+    }
+
+    #[test]
     fn what_a_restore_left_waits_until_the_chain_or_a_person_says_what_it_was() {
         let waits = Standing::CREATED.after(Step::Restored).unwrap();
         assert_eq!((waits.state, waits.sub_state), (TxState::Created, Some(SubState::Restored)));

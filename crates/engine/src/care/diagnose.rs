@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `diagnose` | what a diagnosis is; the holder, the endpoints, a pause, what waits |
 //! | `agreement` | what the endpoints agree on |
+//! | `unreadable` | what endpoints answer that cannot be read |
 //! | `step` | how the lane stands to its chain |
 //! | `head` | the transaction that the chain waits for |
 
@@ -12,6 +13,7 @@ mod head;
 mod step;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 
 use serde::Serialize;
 
@@ -19,6 +21,7 @@ use self::agreement::agreement;
 use self::head::head;
 pub(super) use self::step::claimed;
 use self::step::out_of_step;
+use self::unreadable::unreadable;
 use super::facts::LaneFacts;
 
 /// What is the matter with a lane.
@@ -107,6 +110,7 @@ pub(super) fn diagnose(facts: LaneFacts) -> Diagnosis {
     findings.extend(read_only(&facts));
     findings.extend(lacking(&facts));
     findings.extend(agreement(&facts));
+    findings.extend(unreadable(&facts));
     findings.extend(out_of_step(&facts));
     if let Some(tx) = facts.head.as_ref().and_then(|head| head.tx.as_ref()) {
         findings.extend(head(&facts, tx));

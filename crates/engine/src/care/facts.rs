@@ -12,6 +12,8 @@ use stile_domain::{
 pub struct LaneFacts {
     /// The chain.
     pub chain_id: ChainId,
+    /// The same as a text, which is exact in JavaScript too.
+    pub chain_id_text: String,
     /// The account, with EIP-55 checksum.
     pub signer: String,
     /// Who holds the lane, or held it last.
@@ -62,6 +64,8 @@ pub struct LaneFacts {
     /// What each endpoint says, and whether it knows the newest attempt at the nonce that the chain
     /// waits for.
     pub endpoints: Vec<EndpointReport>,
+    /// The chain has gone past the nonce of a transaction of which this node has no receipt.
+    pub receipt_missing: bool,
     /// How many endpoints have to agree, and what they do not agree on.
     pub agreement: Option<AgreementFacts>,
 }

@@ -53,9 +53,14 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
     let unestimated = core.store.unestimated(&[lane], MOST_UNESTIMATED).await?;
     let unestimated =
         unestimated.into_iter().map(|tx| UnestimatedFacts { tx_id: tx.id, error: tx.error });
+    let receipt_missing = match (track, latest) {
+        (Some(track), Some(latest)) => track.book().has_unmined_below(lane, latest),
+        _ => false,
+    };
     let ceiling = core.ceiling(lane.chain, market.as_ref());
     Ok(LaneFacts {
         chain_id: lane.chain,
+        chain_id_text: lane.chain.to_string(),
         signer: lane.signer.to_string(),
         holder: HolderFacts {
             is_this_node: core.is_ours(&view.owner),
@@ -92,6 +97,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         head,
         gone: track.and_then(|track| gone(track, lane)),
         endpoints,
+        receipt_missing,
         agreement: track.map(|track| agreement(track)),
     })
 }

@@ -442,6 +442,7 @@ mod tests {
             read_only: None,
             contradiction: None,
             impossible: Vec::new(),
+            unreadable: Vec::new(),
         };
         for (pools, all) in [
             (&[][..], false),

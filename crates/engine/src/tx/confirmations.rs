@@ -93,7 +93,7 @@ mod tests {
             block_number: height,
             block_hash: hash(height),
             transaction_index: 0,
-            status: true,
+            status: Some(true),
             gas_used: 21_000,
             effective_gas_price: 1,
             contract_address: None,

@@ -28,10 +28,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use stile_chain::{ChainError, Sighting, View};
+use stile_chain::{ChainError, ReceiptAnswer, Sighting, View};
 use stile_domain::{B256, Header, HeaderWindow, Lane, Receipt, SetBack, TakenBack, TxId, Verdict};
 use stile_store::{HeaderUpdate, OpenTx};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use self::alarm::Lost;
 use self::apply::Fork;
@@ -108,6 +108,7 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
         for endpoint in track.pool.endpoints() {
             let (chain, times) = (track.pool.chain(), endpoint.contradictions);
             metrics::contradicted(chain, &endpoint.shown, times);
+            metrics::unreadable(chain, &endpoint.shown, &endpoint.unreadable_totals);
             metrics::left_alone(track.pool.chain(), &endpoint.shown, endpoint.rests);
         }
         match passed {
@@ -330,6 +331,7 @@ async fn advance(
                 Vec::new()
             }
         };
+        let receipts = told_by_others(track, receipts).await;
         let mut book = track.book();
         for receipt in receipts {
             found.extend(book.by_hash(&receipt.tx_hash).map(|id| (id, receipt)));
@@ -378,6 +380,30 @@ async fn advance(
     quotes::ask_beside(core, track);
     metrics::head(track.pool.chain(), heads.latest);
     Ok(())
+}
+
+/// The same receipts, with how the execution ended where the followed endpoint does not say so and
+/// another one does.
+async fn told_by_others(track: &Track, mut receipts: Vec<Receipt>) -> Vec<Receipt> {
+    let is_untold = |receipt: &&mut Receipt| receipt.status.is_none();
+    let hashes: Vec<B256> =
+        receipts.iter_mut().filter(is_untold).map(|receipt| receipt.tx_hash).collect();
+    if hashes.is_empty() || track.pool.endpoint_count() < 2 {
+        return receipts;
+    }
+    match track.pool.receipts(&hashes).await {
+        Ok(told) => {
+            for (receipt, told) in receipts.iter_mut().filter(is_untold).zip(told) {
+                if let ReceiptAnswer::Found(told) = told
+                    && told.block_hash == receipt.block_hash
+                {
+                    *receipt = told;
+                }
+            }
+        }
+        Err(error) => debug!(%error, "nobody else says how transactions ended"),
+    }
+    receipts
 }
 
 /// Drops the oldest, which come first, if there are more than this many.

@@ -55,7 +55,7 @@ pub(crate) async fn take_back(
     let Some(tx) = core.store.txs(&[id]).await?.pop().flatten() else {
         return Ok(SignedBy::Unknown);
     };
-    let found = match view.mined(&[hash]).await {
+    let found = match track.pool.mined(view, &[hash]).await {
         Ok(found) => found.into_iter().next().flatten(),
         Err(error) => return Ok(not_shown(&error)),
     };

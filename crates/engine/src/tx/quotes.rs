@@ -126,7 +126,11 @@ impl Quotes {
     /// `is_limited`: the operator has set the most that is paid.
     pub(crate) fn new(is_limited: bool) -> Self {
         let known = Known { is_limited, ..Known::default() };
-        Self { known: Mutex::new(known), blocks: Mutex::default(), asking: tokio::sync::Mutex::default() }
+        Self {
+            known: Mutex::new(known),
+            blocks: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -31,6 +31,9 @@ const FOLLOWERS: usize = 500;
 /// The longest pause between two questions about one transaction.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
+/// The same where a receipt cannot be read: a node that is mended is soon heard.
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
+
 /// A transaction and all hashes it may have been mined under.
 type Due = (TxId, Vec<B256>);
 
@@ -103,19 +106,19 @@ async fn check(core: &Arc<Core>, track: &Track, view: &View, due: &[Due]) -> usi
     };
     let mut answers = answers.into_iter();
     let mut found: Vec<(TxId, Receipt)> = Vec::new();
-    let mut missing: Vec<TxId> = Vec::new();
+    let (mut missing, mut unreadable) = (Vec::new(), Vec::new());
     for (id, hashes) in due {
-        let receipt = answers.by_ref().take(hashes.len()).fold(None, |best, answer| match answer {
-            ReceiptAnswer::Found(receipt) => Some(receipt),
-            ReceiptAnswer::NotFound { .. } => best,
-        });
-        match receipt {
-            Some(receipt) => found.push((*id, receipt)),
-            None => missing.push(*id),
+        match one_of(answers.by_ref().take(hashes.len())) {
+            ReceiptAnswer::Found(receipt) => found.push((*id, receipt)),
+            ReceiptAnswer::NotFound { .. } => missing.push(*id),
+            ReceiptAnswer::Unreadable => unreadable.push(*id),
         }
     }
     metrics::receipt_checked("not_found", missing.len());
-    silent(core, track, &missing);
+    metrics::receipt_checked("unreadable", unreadable.len());
+    silent(core, track, &missing, LONGEST_PAUSE);
+    // Nothing is concluded: somebody has a receipt.
+    silent(core, track, &unreadable, UNREADABLE_PAUSE);
     outside::search(core, track, view, &missing).await;
     let heights = found.iter().map(|(_, receipt)| receipt.block_number);
     let canonical = match follow::canonical(track, view, heights).await {
@@ -158,13 +161,23 @@ async fn check(core: &Arc<Core>, track: &Track, view: &View, due: &[Due]) -> usi
     count
 }
 
+/// What is known of a transaction, by the answers about each of its attempts.
+fn one_of(answers: impl Iterator<Item = ReceiptAnswer>) -> ReceiptAnswer {
+    answers.fold(ReceiptAnswer::NotFound { head: 0 }, |best, answer| match (best, answer) {
+        (_, found @ ReceiptAnswer::Found(_)) => found,
+        (best, ReceiptAnswer::NotFound { .. }) => best,
+        (ReceiptAnswer::Found(receipt), _) => ReceiptAnswer::Found(receipt),
+        (_, ReceiptAnswer::Unreadable) => ReceiptAnswer::Unreadable,
+    })
+}
+
 /// Nothing was found: asked again after a longer pause each time. Of each lane that is written down of
 /// the lowest only, which the others wait for.
-fn silent(core: &Core, track: &Track, ids: &[TxId]) {
+fn silent(core: &Core, track: &Track, ids: &[TxId], longest: Duration) {
     let (mut book, now) = (track.book(), Instant::now());
     for id in ids {
         let stale = core.settings.tx.stale_receipt;
-        let Some(lowest) = book.checked_in_vain(*id, now, stale, LONGEST_PAUSE) else { continue };
+        let Some(lowest) = book.checked_in_vain(*id, now, stale, longest) else { continue };
         let mut change = TxChange::new(lowest.id, lowest.events, lowest.standing);
         change.receipt_checked = true;
         core.recorder.write(lowest.lane, Some(change));
@@ -178,6 +191,25 @@ fn postpone(core: &Core, track: &Track, due: &[Due]) {
     for (id, _) in due {
         if let Some(open) = book.get_mut(*id) {
             open.next_check = soon;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hole_37_a_receipt_that_cannot_be_read_is_not_the_word_that_there_is_none() {
+        use ReceiptAnswer::{NotFound, Unreadable};
+        let none = || NotFound { head: 7 };
+        for (answers, is_none) in [
+            (vec![none(), none()], true),
+            (vec![none(), Unreadable], false),
+            (vec![Unreadable, none()], false),
+        ] {
+            let found = one_of(answers.clone().into_iter());
+            assert_eq!(matches!(found, NotFound { .. }), is_none, "{answers:?}");
         }
     }
 }

@@ -426,6 +426,11 @@ pub(crate) fn value_of(raw: &Bytes) -> Option<f64> {
     UnsignedTx::of(raw).map(|tx| f64::from(tx.value))
 }
 
+/// Whether an attempt calls an account, and makes no contract.
+pub(crate) fn is_call(attempt: &OpenAttempt) -> bool {
+    UnsignedTx::of(&attempt.raw).is_some_and(|tx| tx.to.is_some())
+}
+
 /// The fees that an attempt offers.
 pub(crate) fn fees_of(attempt: &OpenAttempt) -> Option<Fees> {
     UnsignedTx::of(&attempt.raw).map(|tx| tx.fees)

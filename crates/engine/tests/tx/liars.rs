@@ -77,7 +77,7 @@ async fn truly_confirmed(node: &Node, anvil: &Anvil, id: TxId) {
     let receipt = done.receipt.unwrap();
     let shown = anvil.receipt(&receipt.tx_hash.to_string()).await.unwrap();
     assert_eq!(json!(receipt.block_hash), shown["blockHash"]);
-    assert!(receipt.status);
+    assert_eq!(receipt.status, Some(true));
     let kinds = kinds(&history(node, id).await).join(" ");
     assert_eq!(kinds.matches("CONFIRMED").count(), 1, "{kinds}");
 }

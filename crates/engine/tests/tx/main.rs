@@ -15,6 +15,7 @@
 //! | `restored` | 20: lanes of a database that has lost commits |
 //! | `retention` | removing what is over |
 //! | `verdicts` | what endpoints say of a transaction, each for itself |
+//! | `unreadable` | 37: answers that cannot be read, receipts that do not say how it ended |
 //! | `voices` | one endpoint whose words do not fit what the others say |
 //! | `outside` | what is taken for somebody else's, and is not |
 //! | `leaving` | a node that goes, and one that takes over |
@@ -42,6 +43,7 @@ mod restored;
 mod retention;
 mod setup;
 mod taking_over;
+mod unreadable;
 mod verdicts;
 mod voices;
 mod waiting;

@@ -35,7 +35,7 @@ use crate::access::Access;
 use crate::app::Shared;
 use crate::extract;
 use crate::measure;
-use crate::nonces::{self, Number, TENANT};
+use crate::nonces::{self, ChainNumber, TENANT};
 use crate::problem::{Problem, Problems};
 use crate::schema;
 use crate::signers::history::SignerEventView;
@@ -65,8 +65,8 @@ pub(crate) struct EventsQuery {
     #[param(value_type = Option<schema::Address>)]
     signer: Option<String>,
     /// Only this chain's.
-    #[param(value_type = Option<schema::ChainId>)]
-    chain_id: Option<Number>,
+    #[param(value_type = Option<schema::GivenChainId>)]
+    chain_id: Option<ChainNumber>,
     /// Only this transaction's, and nothing of its signer's.
     #[param(value_type = Option<Uuid>)]
     tx_id: Option<String>,
@@ -82,6 +82,9 @@ pub(crate) struct TxStreamEvent {
     /// Its chain.
     #[schema(value_type = schema::ChainId)]
     chain_id: u64,
+    /// The same as a text.
+    #[schema(value_type = schema::ChainIdText)]
+    chain_id_text: String,
     /// Its account.
     #[schema(value_type = schema::Address)]
     signer: String,
@@ -94,6 +97,7 @@ impl From<TxEvent> for TxStreamEvent {
         Self {
             tx_id: event.tx.0,
             chain_id: event.lane.chain.get(),
+            chain_id_text: event.lane.chain.to_string(),
             signer: event.lane.signer.to_string(),
             event: event.into(),
         }

@@ -28,7 +28,7 @@ const MOST_ATTESTED: usize = 1000;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RepairBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
+    #[schema(value_type = Option<schema::GivenChainId>)]
     chain_id: Option<ChainId>,
     /// Whether it is done, or only told what would be done, as if left out.
     apply: Option<bool>,
@@ -43,7 +43,7 @@ pub(crate) struct RepairBody {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ResumeBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
+    #[schema(value_type = Option<schema::GivenChainId>)]
     chain_id: Option<ChainId>,
     /// Only say what would be done.
     dry_run: Option<bool>,
@@ -54,7 +54,7 @@ pub(crate) struct ResumeBody {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ReconcileBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
+    #[schema(value_type = Option<schema::GivenChainId>)]
     chain_id: Option<ChainId>,
 }
 

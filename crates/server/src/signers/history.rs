@@ -12,7 +12,7 @@ use super::care::refused;
 use crate::access::Access;
 use crate::app::Shared;
 use crate::extract::{self, Parts};
-use crate::nonces::{self, Number};
+use crate::nonces::{self, ChainNumber, Number};
 use crate::problem::{Problem, Problems};
 use crate::schema;
 
@@ -27,6 +27,9 @@ pub(crate) struct SignerEventView {
     /// The chain.
     #[schema(value_type = schema::ChainId)]
     chain_id: u64,
+    /// The same as a text.
+    #[schema(value_type = schema::ChainIdText)]
+    chain_id_text: String,
     /// The account, with EIP-55 checksum.
     #[schema(value_type = schema::Address)]
     signer: String,
@@ -47,6 +50,7 @@ impl From<LaneEvent> for SignerEventView {
         Self {
             kind: event.kind.name(),
             chain_id: event.lane.chain.get(),
+            chain_id_text: event.lane.chain.to_string(),
             signer: event.lane.signer.to_string(),
             at: event.at,
             node_id: event.node.0,
@@ -62,8 +66,8 @@ impl From<LaneEvent> for SignerEventView {
 #[into_params(parameter_in = Query)]
 pub(crate) struct HistoryQuery {
     /// May be left out while there is one chain.
-    #[param(value_type = Option<schema::ChainId>)]
-    chain_id: Option<Number>,
+    #[param(value_type = Option<schema::GivenChainId>)]
+    chain_id: Option<ChainNumber>,
     /// `next` of the page before.
     #[param(value_type = Option<schema::StreamPosition>)]
     cursor: Option<String>,

@@ -25,7 +25,7 @@ use crate::access::Access;
 use crate::app::Shared;
 use crate::code::Code;
 use crate::extract::{self, Body, Parts};
-use crate::nonces::{self, Number};
+use crate::nonces::{self, ChainNumber, Number};
 use crate::problem::{Problem, Problems};
 use crate::schema;
 
@@ -37,6 +37,9 @@ pub(crate) struct SignerView {
     /// The chain.
     #[schema(value_type = schema::ChainId)]
     chain_id: u64,
+    /// The same as a text.
+    #[schema(value_type = schema::ChainIdText)]
+    chain_id_text: String,
     /// The account, with EIP-55 checksum.
     #[schema(value_type = schema::Address)]
     signer: String,
@@ -74,6 +77,7 @@ impl SignerView {
         let signer = lane.signer.to_string();
         let unused = Self {
             chain_id: lane.chain.get(),
+            chain_id_text: lane.chain.to_string(),
             signer,
             owner_node: None,
             owner_url: None,
@@ -115,8 +119,8 @@ impl SignerView {
 #[into_params(parameter_in = Query)]
 pub(crate) struct SignersQuery {
     /// Only this chain's.
-    #[param(value_type = Option<schema::ChainId>)]
-    chain_id: Option<Number>,
+    #[param(value_type = Option<schema::GivenChainId>)]
+    chain_id: Option<ChainNumber>,
     /// `next` of the page before.
     #[param(value_type = Option<schema::SignerCursor>)]
     cursor: Option<String>,
@@ -131,8 +135,8 @@ pub(crate) struct SignersQuery {
 #[into_params(parameter_in = Query)]
 pub(crate) struct SignerQuery {
     /// May be left out while there is one chain.
-    #[param(value_type = Option<schema::ChainId>)]
-    chain_id: Option<Number>,
+    #[param(value_type = Option<schema::GivenChainId>)]
+    chain_id: Option<ChainNumber>,
 }
 
 /// A page of signers.
@@ -149,7 +153,7 @@ pub(crate) struct SignerList {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct PauseBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
+    #[schema(value_type = Option<schema::GivenChainId>)]
     chain_id: Option<ChainId>,
     /// Shown to every caller that is refused.
     #[schema(value_type = schema::Reason)]

@@ -46,7 +46,7 @@ impl From<VerdictName> for Verdict {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RestoredSignerBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
+    #[schema(value_type = Option<schema::GivenChainId>)]
     chain_id: Option<ChainId>,
     /// What you know.
     verdict: VerdictName,

@@ -23,7 +23,7 @@ use crate::tx::value::{Account, CallData, Gas, Price, Wei, object};
 }))]
 pub(crate) struct SendBody {
     /// May be left out while there is one chain.
-    #[schema(value_type = Option<schema::ChainId>)]
+    #[schema(value_type = Option<schema::GivenChainId>)]
     chain_id: Option<ChainId>,
     /// The account that sends it.
     #[schema(value_type = schema::Address)]

@@ -13,7 +13,7 @@ use crate::access::Access;
 use crate::app::Shared;
 use crate::code::Code;
 use crate::extract::{self, Parts};
-use crate::nonces::{self, Number, TENANT};
+use crate::nonces::{self, ChainNumber, Number, TENANT};
 use crate::problem::{Problem, Problems};
 use crate::schema;
 use crate::tx::body;
@@ -28,8 +28,8 @@ pub(crate) struct TxsQuery {
     #[param(value_type = Option<schema::Address>)]
     signer: Option<String>,
     /// Only this chain's.
-    #[param(value_type = Option<schema::ChainId>)]
-    chain_id: Option<Number>,
+    #[param(value_type = Option<schema::GivenChainId>)]
+    chain_id: Option<ChainNumber>,
     /// Only those that stand so.
     #[param(value_type = Option<schema::TxStateName>)]
     state: Option<TxState>,
@@ -53,8 +53,8 @@ pub(crate) struct ByRequestQuery {
     #[param(value_type = schema::RequestId)]
     request_id: String,
     /// May be left out while there is one chain.
-    #[param(value_type = Option<schema::ChainId>)]
-    chain_id: Option<Number>,
+    #[param(value_type = Option<schema::GivenChainId>)]
+    chain_id: Option<ChainNumber>,
 }
 
 /// A page of transactions.

@@ -1,7 +1,7 @@
 //! A transaction as callers see it.
 
 use serde::Serialize;
-use stile_domain::{Payload, Receipt, Rival, Timestamp};
+use stile_domain::{Outcome, Payload, Receipt, Rival, Timestamp};
 use stile_engine::Transactions;
 use stile_store::{Tx, Wish};
 use utoipa::ToSchema;
@@ -20,6 +20,9 @@ pub(crate) struct TxView {
     /// The chain.
     #[schema(value_type = schema::ChainId)]
     chain_id: u64,
+    /// The same as a text.
+    #[schema(value_type = schema::ChainIdText)]
+    chain_id_text: String,
     /// The account that sends it, with EIP-55 checksum.
     #[schema(value_type = schema::Address)]
     signer: String,
@@ -36,7 +39,7 @@ pub(crate) struct TxView {
     /// What there is to say about the state.
     #[schema(value_type = Option<schema::SubStateName>)]
     sub_state: Option<&'static str>,
-    /// How its execution ended, once it is in a block.
+    /// How its execution ended, once it is in a block; `unknown` if no endpoint says so.
     #[schema(value_type = Option<schema::OutcomeName>)]
     outcome: Option<&'static str>,
     /// The hash of the attempt that was mined, else of the newest attempt.
@@ -84,6 +87,13 @@ pub(crate) struct TxView {
     confirmed_at: Option<Timestamp>,
 }
 
+/// What there is to say of a transaction that was mined and ended in a way that nobody tells.
+fn untold(outcome: Option<Outcome>) -> Option<String> {
+    (outcome == Some(Outcome::Unknown)).then(|| UNTOLD.to_owned())
+}
+
+const UNTOLD: &str = "it is in its block, and no endpoint says whether its execution succeeded: their receipts have no status";
+
 impl TxView {
     /// Shows it, with the confirmations that this node knows of.
     pub(crate) fn new(transactions: &Transactions, tx: Tx) -> Self {
@@ -91,6 +101,7 @@ impl TxView {
             confirmations: transactions.confirmations_of(&tx),
             tx_id: tx.id.0,
             chain_id: tx.lane.chain.get(),
+            chain_id_text: tx.lane.chain.to_string(),
             signer: tx.lane.signer.to_string(),
             request_id: tx.request_id,
             payload: PayloadView::from(&tx.payload),
@@ -99,14 +110,14 @@ impl TxView {
             sub_state: tx.standing.sub_state.map(|sub_state| sub_state.name()),
             outcome: tx.standing.outcome.map(|outcome| outcome.name()),
             tx_hash: tx.tx_hash.map(|hash| hash.to_string()),
-            receipt: tx.receipt.as_ref().map(ReceiptView::from),
+            receipt: tx.receipt.as_ref().map(|receipt| ReceiptView::of(receipt, &tx.payload)),
             rival: tx.rival.as_ref().map(RivalView::from),
             replaces: tx.replaces.map(|id| id.0),
             replaced_by: tx.replaced_by.map(|id| id.0),
             wish: tx.wish.as_ref().map(wish),
             finality: FinalityText(tx.finality),
             gas_limit: tx.gas_limit.map(|gas| gas.to_string()),
-            error: tx.error,
+            error: tx.error.or_else(|| untold(tx.standing.outcome)),
             created_at: tx.created_at,
             updated_at: tx.updated_at,
             first_submit_at: tx.first_submit_at,
@@ -192,9 +203,9 @@ struct ReceiptView {
     block_hash: String,
     /// Its place in the block.
     transaction_index: u64,
-    /// 1 if its execution succeeded, 0 if it was reverted.
+    /// 1 if its execution succeeded, 0 if it was reverted, null if no endpoint says which.
     #[schema(minimum = 0, maximum = 1)]
-    status: u8,
+    status: Option<u8>,
     /// The gas it used.
     gas_used: String,
     /// Wei paid for a unit of gas.
@@ -204,17 +215,19 @@ struct ReceiptView {
     contract_address: Option<String>,
 }
 
-impl From<&Receipt> for ReceiptView {
-    fn from(receipt: &Receipt) -> Self {
+impl ReceiptView {
+    /// Some nodes name the contract that was called: only what is sent to nobody makes one.
+    fn of(receipt: &Receipt, payload: &Payload) -> Self {
+        let contract = receipt.contract().filter(|_| payload.to.is_none());
         Self {
             tx_hash: receipt.tx_hash.to_string(),
             block_number: receipt.block_number,
             block_hash: receipt.block_hash.to_string(),
             transaction_index: receipt.transaction_index,
-            status: u8::from(receipt.status),
+            status: receipt.status.map(u8::from),
             gas_used: receipt.gas_used.to_string(),
             effective_gas_price: receipt.effective_gas_price.to_string(),
-            contract_address: receipt.contract_address.map(|address| address.to_string()),
+            contract_address: contract.map(|address| address.to_string()),
         }
     }
 }

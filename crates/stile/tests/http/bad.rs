@@ -89,7 +89,7 @@ pub(crate) const NO_CHAIN: [&str; 9] = [
     "0",
     "-1",
     "1.5",
-    "\"31337\"",
+    "\"a chain\"",
     "true",
     "[]",
     "{}",

@@ -1,5 +1,6 @@
 //! What happened to transactions: the fence, then everything in one statement with the commit.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::rows::LaneColumns;
 use super::session::Sessions;
 use super::tx_rows::NewTxColumns;
 use crate::tx_columns::fees_json;
-use crate::tx_types::outcome_name;
+use crate::tx_types::{outcome_name, receipt_column};
 use crate::{Claim, LaneChanges, NewAttempt, Recorded, StoreError, TxChange};
 
 /// Changes of transactions, by this node.
@@ -74,7 +75,7 @@ struct ChangeColumns<'c> {
     kinds: Vec<Option<&'static str>>,
     data: Vec<Option<Json<&'c serde_json::Value>>>,
     set_receipt: Vec<bool>,
-    receipts: Vec<Option<Json<&'c Receipt>>>,
+    receipts: Vec<Option<Json<Cow<'c, Receipt>>>>,
     block_numbers: Vec<Option<i64>>,
     block_hashes: Vec<Option<&'c [u8]>>,
     mined_hashes: Vec<Option<&'c [u8]>>,
@@ -120,7 +121,7 @@ impl<'c> ChangeColumns<'c> {
             kinds: column(changes, |c| c.event.as_ref().map(|event| event.kind.name())),
             data: column(changes, |c| c.event.as_ref().map(|event| Json(&event.data))),
             set_receipt: column(changes, |c| c.receipt.is_set()),
-            receipts: column(changes, |c| c.receipt.value().map(Json)),
+            receipts: column(changes, |c| c.receipt.value().map(|it| Json(receipt_column(it)))),
             block_numbers: column(changes, |c| {
                 c.receipt.value().map(|receipt| receipt.block_number.cast_signed())
             }),

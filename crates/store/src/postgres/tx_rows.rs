@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::rows::{broken, lane, nonce};
 use crate::tx_columns::{fees_of, finality_of, finality_text};
+use crate::tx_types::read_outcome;
 use crate::{
     Attempt, FencingToken, HistoryId, NewTx, OpenAttempt, OpenTx, StoreError, StreamPosition, Tx,
     TxEvent, Wish,
@@ -86,6 +87,14 @@ pub(super) fn tx(row: &Row) -> Result<Tx, StoreError> {
     let nonce = row.try_get::<_, Option<i64>>("nonce")?.map(nonce);
     let finality: &str = row.try_get("finality")?;
     let told_height: Option<i64> = row.try_get("told_height")?;
+    let standing = Standing {
+        state: name::<TxState>(row, "state")?,
+        sub_state: optional_name::<SubState>(row, "sub_state")?,
+        outcome: optional_name::<Outcome>(row, "outcome")?,
+        bound: nonce.is_some(),
+    };
+    let receipt = row.try_get::<_, Option<Json<Receipt>>>("receipt")?.map(|json| json.0);
+    let (standing, receipt) = read_outcome(standing, receipt);
     Ok(Tx {
         id: TxId(row.try_get("tx_id")?),
         tenant: row.try_get("tenant")?,
@@ -97,14 +106,9 @@ pub(super) fn tx(row: &Row) -> Result<Tx, StoreError> {
         gas_limit: row.try_get::<_, Option<i64>>("gas_limit")?.map(i64::unsigned_abs),
         position: position(row)?,
         nonce,
-        standing: Standing {
-            state: name::<TxState>(row, "state")?,
-            sub_state: optional_name::<SubState>(row, "sub_state")?,
-            outcome: optional_name::<Outcome>(row, "outcome")?,
-            bound: nonce.is_some(),
-        },
+        standing,
         tx_hash: optional_hash(row, "tx_hash")?,
-        receipt: row.try_get::<_, Option<Json<Receipt>>>("receipt")?.map(|json| json.0),
+        receipt,
         told: told_height.map(i64::unsigned_abs).zip(optional_hash(row, "told_hash")?),
         rival: row.try_get::<_, Option<Json<Rival>>>("rival")?.map(|json| json.0),
         wish: row.try_get::<_, Option<Json<Wish>>>("wish")?.map(|json| json.0),

@@ -12,7 +12,7 @@ use super::restored::AWAITS_WORD;
 use super::tx_rows::json;
 use super::writer::in_savepoint;
 use super::{accept, rows};
-use crate::tx_types::outcome_name;
+use crate::tx_types::{outcome_name, receipt_column};
 use crate::{LaneChanges, NewTx, Recorded, Refusal, Sending, StoreError, TxChange};
 
 /// A lane's changes. One that lost harms no other.
@@ -99,7 +99,7 @@ impl Fenced<'_> {
                     outcome_name(&change.standing),
                     change.event.is_some(),
                     change.receipt.is_set(),
-                    receipt.map(json).transpose()?,
+                    receipt.map(|receipt| json(&receipt_column(receipt))).transpose()?,
                     receipt.map(|receipt| receipt.block_number.cast_signed()),
                     receipt.map(|receipt| receipt.block_hash.as_slice()),
                     receipt.map(|receipt| receipt.tx_hash.as_slice()),

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::rows::{broken, lane, nonce, time};
 use crate::tx_columns::{fees_of, finality_of};
+use crate::tx_types::read_outcome;
 use crate::{
     Attempt, FencingToken, HistoryId, LaneEvent, OpenAttempt, StoreError, StreamPosition, Tx,
     TxEvent, Wish,
@@ -73,6 +74,14 @@ pub(super) fn optional_time(row: &Row<'_>, column: &str) -> rusqlite::Result<Opt
 pub(super) fn tx(row: &Row<'_>) -> rusqlite::Result<Tx> {
     let nonce = row.get::<_, Option<i64>>("nonce")?.map(nonce);
     let finality: String = row.get("finality")?;
+    let standing = Standing {
+        state: name::<TxState>(row, "state")?,
+        sub_state: optional_name::<SubState>(row, "sub_state")?,
+        outcome: optional_name::<Outcome>(row, "outcome")?,
+        bound: nonce.is_some(),
+    };
+    let receipt = optional_json(row, "receipt")?;
+    let (standing, receipt) = read_outcome(standing, receipt);
     Ok(Tx {
         id: TxId(row.get("tx_id")?),
         tenant: row.get("tenant")?,
@@ -84,14 +93,9 @@ pub(super) fn tx(row: &Row<'_>) -> rusqlite::Result<Tx> {
         gas_limit: optional_number(row, "gas_limit")?,
         position: number(row, "position")?,
         nonce,
-        standing: Standing {
-            state: name::<TxState>(row, "state")?,
-            sub_state: optional_name::<SubState>(row, "sub_state")?,
-            outcome: optional_name::<Outcome>(row, "outcome")?,
-            bound: nonce.is_some(),
-        },
+        standing,
         tx_hash: optional_hash(row, "tx_hash")?,
-        receipt: optional_json(row, "receipt")?,
+        receipt,
         told: optional_number(row, "told_height")?.zip(optional_hash(row, "told_hash")?),
         rival: optional_json(row, "rival")?,
         wish: optional_json(row, "wish")?,

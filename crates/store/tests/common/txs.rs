@@ -198,7 +198,7 @@ pub(crate) fn receipt(tx: &Tx, height: u64) -> Receipt {
         block_number: height,
         block_hash: block(1, height),
         transaction_index: 3,
-        status: true,
+        status: Some(true),
         gas_used: 21_000,
         effective_gas_price: u128::from(u64::MAX) * 2,
         contract_address: None,

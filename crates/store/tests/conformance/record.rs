@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stile_domain::{EventKind, Obstacle, Outcome, Step, SubState, TxState};
+use stile_domain::{EventKind, Obstacle, Outcome, Receipt, Step, SubState, TxState};
 use stile_store::{LaneChanges, Recorded, Refusal, Sending, Set, Tx, TxChange};
 
 use crate::common::{
@@ -14,6 +14,7 @@ use crate::common::{
 
 on_both_stores!(
     a_life_from_binding_to_confirmed,
+    hole_37_an_outcome_that_nobody_knows_is_kept_as_that,
     a_sending_is_noted_on_transaction_and_attempt,
     a_change_without_an_entry_is_bookkeeping,
     each_part_of_a_change_is_kept_cleared_or_set,
@@ -63,6 +64,34 @@ async fn a_life_from_binding_to_confirmed(bench: Bench) {
     assert_eq!(history[4].at, done.updated_at);
     let lane = view(store, lane(1)).await;
     assert_eq!((lane.in_flight, lane.queued), (0, 0));
+}
+
+async fn hole_37_an_outcome_that_nobody_knows_is_kept_as_that(bench: Bench) {
+    let store = &*bench.store;
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    let tx = bound(store, claim, 0).await;
+    let sent = steps(store, claim, &tx, &[Step::Sent]).await;
+    let untold = Receipt { status: None, ..receipt(&tx, 10) };
+    let mut mined = change(&sent, Step::Mined(Outcome::Unknown));
+    mined.receipt = Set::To(untold.clone());
+    let mined = record_one(store, claim, mined).await;
+    assert_eq!(mined.standing.outcome, Some(Outcome::Unknown));
+    assert_eq!(mined.receipt, Some(untold.clone()));
+    // How it ended is learned after all, and unlearned.
+    let mut told = change(&mined, MINED);
+    told.receipt = Set::To(receipt(&tx, 10));
+    let told = record_one(store, claim, told).await;
+    assert_eq!(
+        (told.standing.outcome, told.receipt),
+        (Some(Outcome::Success), Some(receipt(&tx, 10)))
+    );
+    let mut again = change(&read_tx(store, tx.id).await, Step::Mined(Outcome::Unknown));
+    again.receipt = Set::To(untold.clone());
+    let again = record_one(store, claim, again).await;
+    let done = record_one(store, claim, change(&again, Step::Final)).await;
+    assert_eq!((done.standing.state, done.standing.sub_state), (TxState::Confirmed, None));
+    assert_eq!(done.standing.outcome, Some(Outcome::Unknown));
+    assert_eq!(done.receipt, Some(untold));
 }
 
 async fn a_sending_is_noted_on_transaction_and_attempt(bench: Bench) {

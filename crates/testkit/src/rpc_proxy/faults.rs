@@ -58,6 +58,8 @@ pub(super) struct Rules {
     pub(super) status: Option<u16>,
     pub(super) statuses: HashMap<String, Status>,
     pub(super) lies: Vec<Lie>,
+    /// Methods and the fields that are missing in their results.
+    pub(super) stripped: BTreeSet<(String, String)>,
 }
 
 /// From a call's parameters and its result to what is answered instead; `None` where the truth is
@@ -88,6 +90,7 @@ impl fmt::Debug for Rules {
             .field("status", &self.status)
             .field("statuses", &self.statuses)
             .field("lies", &self.lies)
+            .field("stripped", &self.stripped)
             .finish()
     }
 }
@@ -196,6 +199,27 @@ impl Faults {
         let rules = self.rules.lock().unwrap();
         let told = rules.lies.iter().rev().filter(|lie| methods.contains(&lie.method.as_str()));
         told.cloned().collect()
+    }
+
+    /// Whether a result of one of these methods lacks fields that the target gave.
+    pub(super) fn strips(&self, methods: &[&str]) -> bool {
+        let rules = self.rules.lock().unwrap();
+        rules.stripped.iter().any(|(method, _)| methods.contains(&method.as_str()))
+    }
+
+    /// Takes out of a method's result what is told without: of an object, or of each in a list.
+    pub(super) fn strip(&self, method: &str, result: &mut Value) {
+        let rules = self.rules.lock().unwrap();
+        let of_method = rules.stripped.iter().filter(|(of, _)| of == method);
+        for (_, field) in of_method {
+            let objects = match &mut *result {
+                Value::Array(all) => all.as_mut_slice(),
+                one => std::slice::from_mut(one),
+            };
+            for object in objects.iter_mut().filter_map(Value::as_object_mut) {
+                object.remove(field);
+            }
+        }
     }
 
     /// The status that is all the answer to a request with these methods.

@@ -72,7 +72,8 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     if failed.is_empty() {
         let lies = shared.faults.lies(&methods);
         let rewords = reactions.iter().any(|one| matches!(one, Some(Reaction::Reword(..))));
-        let answer = match lies.is_empty() && !rewords {
+        let as_it_came = lies.is_empty() && !rewords && !shared.faults.strips(&methods);
+        let answer = match as_it_came {
             true => pass_on(&shared, body).await,
             false => lie(&shared, &request, &lies, &reactions).await,
         };
@@ -86,7 +87,14 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     }
     if !passed.is_empty() {
         match ask(&shared, &passed).await {
-            Ok(Value::Array(answers)) => failed.extend(answers),
+            Ok(Value::Array(mut answers)) => {
+                for answer in &mut answers {
+                    if let Some(call) = passed.iter().find(|call| call["id"] == answer["id"]) {
+                        strip(&shared, call, answer);
+                    }
+                }
+                failed.extend(answers);
+            }
             other => return unreachable(&format!("{other:?}")),
         }
     }
@@ -127,7 +135,7 @@ async fn pass_on(shared: &Shared, body: Bytes) -> Response {
     }
 }
 
-/// The target's answer, with results changed, and with errors in other words.
+/// The target's answer, with results changed and fields taken out, and with errors in other words.
 async fn lie(
     shared: &Shared,
     request: &Value,
@@ -164,8 +172,16 @@ async fn lie(
         if let Some(told) = told {
             answer["result"] = told;
         }
+        strip(shared, call, answer);
     }
     Json(answer).into_response()
+}
+
+/// Takes out of the answer to a call what its method is told without.
+fn strip(shared: &Shared, call: &Value, answer: &mut Value) {
+    if let (Some(method), Some(result)) = (call["method"].as_str(), answer.get_mut("result")) {
+        shared.faults.strip(method, result);
+    }
 }
 
 const JSON: &str = "application/json";

@@ -1,4 +1,4 @@
-use stile_chain::EndpointReport;
+use stile_chain::{EndpointReport, UnreadableReport};
 use stile_domain::{
     AttemptKind, B256, ChainId, Elsewhere, Fees, HoldId, HoldStatus, SubState, TxId, TxState,
 };
@@ -22,6 +22,7 @@ fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {
         read_only: None,
         contradiction: None,
         impossible: Vec::new(),
+        unreadable: Vec::new(),
     }
 }
 
@@ -29,6 +30,7 @@ fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {
 fn facts() -> LaneFacts {
     LaneFacts {
         chain_id: ChainId::new(1).unwrap(),
+        chain_id_text: "1".to_owned(),
         signer: "0xf39F…".to_owned(),
         holder: HolderFacts {
             node_id: "a".to_owned(),
@@ -58,6 +60,7 @@ fn facts() -> LaneFacts {
         head: Some(sent(SubState::Pending, 20)),
         gone: None,
         endpoints: vec![endpoint(Some(5), Some(true))],
+        receipt_missing: false,
         agreement: None,
     }
 }
@@ -116,6 +119,48 @@ fn finds(facts: LaneFacts, code: &str, remedy: Option<&str>) {
     let found = found(facts);
     let first = found.first().map(|(code, remedy)| (code.as_str(), remedy.as_deref()));
     assert_eq!(first, Some((code, remedy)), "{found:?}");
+}
+
+#[test]
+fn hole_37_what_cannot_be_read_is_told_with_method_field_and_endpoint() {
+    let unread = |method, field: &str, seconds_ago| UnreadableReport {
+        method,
+        field: field.to_owned(),
+        words: format!("something that cannot be understood: missing field `{field}`"),
+        count: 7,
+        seconds_ago,
+        sample: "{}".to_owned(),
+    };
+    let receipt = unread("eth_getTransactionReceipt", "gasUsed", 3);
+    let odd = |unreadable| EndpointReport { unreadable, ..endpoint(Some(5), Some(true)) };
+    let with = |endpoints, receipt_missing| LaneFacts { endpoints, receipt_missing, ..facts() };
+    let told = diagnose(with(vec![odd(vec![receipt.clone()])], false));
+    let finding = told.findings.iter().find(|it| it.code == "unreadable-answer").unwrap();
+    for word in ["node:8545", "eth_getTransactionReceipt", "gasUsed", "7"] {
+        assert!(finding.words.contains(word), "{}", finding.words);
+    }
+    assert!(finding.remedy.is_some());
+    let (warning, blocked) = (Severity::Warning, Severity::Blocked);
+    let fine = || endpoint(Some(5), Some(true));
+    let block = unread("eth_getBlockByNumber", "hash", 3);
+    let fees = unread("eth_feeHistory", "reward", 3);
+    let old = unread("eth_getTransactionReceipt", "gasUsed", 300);
+    for (endpoints, missing, severity) in [
+        (vec![odd(vec![receipt.clone()])], true, blocked),
+        // Nothing waits for it, another endpoint answers properly, or it is long ago.
+        (vec![odd(vec![receipt.clone()])], false, warning),
+        (vec![odd(vec![receipt.clone()]), fine()], true, warning),
+        (vec![odd(vec![old])], true, warning),
+        (vec![odd(vec![receipt.clone()]), odd(vec![receipt])], true, blocked),
+        // Without blocks nothing is seen; without a history of fees there is a price still.
+        (vec![odd(vec![block])], false, blocked),
+        (vec![odd(vec![fees])], true, warning),
+    ] {
+        let found = diagnose(with(endpoints.clone(), missing)).findings;
+        let found = found.iter().find(|it| it.code == "unreadable-answer").unwrap();
+        assert_eq!(found.severity, severity, "{endpoints:?} {missing}");
+    }
+    assert!(!found(with(vec![fine()], true)).iter().any(|(code, _)| code == "unreadable-answer"));
 }
 
 #[test]

@@ -92,9 +92,14 @@ pub(crate) fn mine(
     book: &mut Book,
     window: &HeaderWindow,
     id: TxId,
-    receipt: Receipt,
+    mut receipt: Receipt,
 ) {
     let Some(open) = book.get_mut(id) else { return };
+    let mined = open.attempts.iter().find(|attempt| attempt.hash == receipt.tx_hash);
+    if receipt.contract_address.is_some() && mined.is_some_and(replace::is_call) {
+        // Some nodes name the contract that was called.
+        receipt.contract_address = None;
+    }
     if let Some(by) = successor(open, &receipt) {
         if open.receipt.is_some() {
             // It was mined itself before the chain was reorganised.
@@ -103,25 +108,31 @@ pub(crate) fn mine(
         return overtake::by_receipt(core, book, id, by, &receipt);
     }
     let is_known = |known: &Receipt| {
-        let told = |it: &Receipt| (it.tx_hash, it.block_hash, it.status, it.contract_address);
+        let told = |it: &Receipt| (it.tx_hash, it.block_hash, it.status, it.contract());
         told(known) == told(&receipt)
     };
     if open.receipt.as_ref().is_some_and(is_known) {
         return;
     }
     let (lane, nonce, finality) = (open.lane, open.nonce, open.finality);
-    let moved = open.receipt.is_some();
+    let is_first = open.receipt.is_none();
+    // How it ended is known after all: it is where it was.
+    let is_told_late = |known: &Receipt| {
+        let place = |it: &Receipt| (it.tx_hash, it.block_hash);
+        known.status.is_none() && place(known) == place(&receipt)
+    };
+    let moved = open.receipt.as_ref().is_some_and(|known| !is_told_late(known));
     if moved {
         metrics::new_fork();
     }
-    if let Some(accepted) = open.accepted.filter(|_| !moved) {
+    if let Some(accepted) = open.accepted.filter(|_| is_first) {
         metrics::mined(accepted.elapsed());
     }
     open.unverified = false;
     open.untold_fork = false;
     open.lost = false;
     open.receipt = Some(receipt.clone());
-    if !moved {
+    if is_first {
         let gas = receipt.gas_used as f64 * receipt.effective_gas_price as f64;
         let value = open.newest().and_then(|newest| replace::value_of(&newest.raw));
         book.note_cost(lane, gas + value.unwrap_or_default());

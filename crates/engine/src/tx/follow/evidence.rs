@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::StreamExt;
 use stile_chain::Block;
-use stile_domain::{Address, B256, Decision, Header, Lane, Nonce, Receipt, Verdict, Votes};
+use stile_domain::{Address, B256, Decision, Header, Lane, Nonce, Quorum, Receipt, Verdict, Votes};
 
 use crate::metrics;
 use crate::tx::track::Track;
@@ -31,8 +31,8 @@ pub(crate) struct Claim {
 /// What is in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// A transaction, with this receipt: how it went, and the contract that it made.
-    Mined { tx_hash: B256, status: bool, contract: Option<Address> },
+    /// A transaction, with this receipt: how it went, if that is told, and the contract that it made.
+    Mined { tx_hash: B256, status: Option<bool>, contract: Option<Address> },
     /// A transaction that used up a lane's nonce; any, if its hash is not known.
     Used { lane: Lane, nonce: Nonce, tx_hash: Option<B256> },
     /// Whatever is in it: it is canonical, and so on top of others.
@@ -46,8 +46,8 @@ pub(crate) enum Word {
     OtherBlock(B256),
     /// It is not in the block.
     NotInBlock,
-    /// It is in the block, went this way, and made this contract.
-    Mined { status: bool, contract: Option<Address> },
+    /// It is in the block, went this way, if that is told, and made this contract.
+    Mined { status: Option<bool>, contract: Option<Address> },
     /// The nonce is used up by it.
     Used,
     /// It is the block at that height.
@@ -87,7 +87,7 @@ impl Claim {
                     return Some(Word::NotInBlock);
                 }
                 let receipt = receipts.iter().find(|receipt| receipt.tx_hash == *tx_hash)?;
-                Some(Word::Mined { status: receipt.status, contract: receipt.contract_address })
+                Some(Word::Mined { status: receipt.status, contract: receipt.contract() })
             }
             Subject::Used { lane, nonce, tx_hash } => {
                 let used = block.transactions.iter().any(|tx| {
@@ -125,7 +125,7 @@ pub(crate) async fn rule(track: &Track, claims: &[Claim], followed: usize) -> Ve
             .enumerate()
             .map(|(place, block)| claim.said(block, of(place)))
             .collect();
-        let decision = quorum.decide(&claim.word(), &said);
+        let (decision, said) = decide(quorum, claim.word(), said);
         let holds = match &decision {
             Decision::Agreed => Some(claim.word()),
             Decision::Outvoted(word) => Some(*word),
@@ -146,7 +146,12 @@ pub(crate) async fn rule(track: &Track, claims: &[Claim], followed: usize) -> Ve
                 // Where no more than half say the same, what was told stays so.
                 told.sort_by_key(|(place, _)| *place != followed);
                 blame_gas(track, claim.height, &told);
-                most_say(&told.into_iter().map(|(_, receipt)| receipt).collect::<Vec<_>>())
+                let told = told.into_iter().map(|(_, receipt)| receipt).collect::<Vec<_>>();
+                most_say(&told).map(|receipt| match holds {
+                    // What one of them alone says about how it went is nobody's word.
+                    Some(Word::Mined { status, .. }) => Receipt { status, ..receipt },
+                    _ => receipt,
+                })
             }
             _ => None,
         };
@@ -154,6 +159,69 @@ pub(crate) async fn rule(track: &Track, claims: &[Claim], followed: usize) -> Ve
         rulings.push(Ruling { decision, receipt, followed });
     }
     rulings
+}
+
+/// What the endpoints decide about a claim, and what each of them says of it then.
+///
+/// Some do not say how an execution ended. Those who do decide it by the usual rules, as if the
+/// others had said nothing. Where they are too few, what is decided is that it was mined: how it
+/// ended is not known. Where they contradict each other, nothing is.
+fn decide(
+    quorum: Quorum,
+    claimed: Word,
+    said: Vec<Option<Word>>,
+) -> (Decision<Word>, Vec<Option<Word>>) {
+    if !said.iter().flatten().any(Word::is_untold) && !claimed.is_untold() {
+        return (quorum.decide(&claimed, &said), said);
+    }
+    let telling: Vec<Word> = said.iter().flatten().copied().filter(Word::is_telling).collect();
+    let as_told: Vec<Option<Word>> =
+        said.iter().map(|word| word.filter(|word| !word.is_untold())).collect();
+    let holds = |word: &&Word| quorum.verdict(Votes::on(*word, &as_told)) == Verdict::Agreed;
+    if let Some(word) = telling.iter().find(holds) {
+        let decision = match *word == claimed {
+            true => Decision::Agreed,
+            false => Decision::Outvoted(*word),
+        };
+        return (decision, as_told);
+    }
+    if telling.windows(2).any(|two| two[0].status() != two[1].status()) {
+        return (Decision::Open(Verdict::Contradicted), said);
+    }
+    let said: Vec<Option<Word>> = said.iter().map(|word| word.map(Word::untold)).collect();
+    let decision = match quorum.decide(&claimed.untold(), &said) {
+        Decision::Agreed if !claimed.is_untold() => Decision::Outvoted(claimed.untold()),
+        decision => decision,
+    };
+    (decision, said)
+}
+
+impl Word {
+    /// How it went, if it says so.
+    fn status(&self) -> Option<bool> {
+        match self {
+            Self::Mined { status, .. } => *status,
+            _ => None,
+        }
+    }
+
+    /// It was mined, and how it went is told.
+    fn is_telling(&self) -> bool {
+        self.status().is_some()
+    }
+
+    /// It was mined, and how it went is not told.
+    fn is_untold(&self) -> bool {
+        matches!(self, Self::Mined { status: None, .. })
+    }
+
+    /// The same without how it went.
+    fn untold(self) -> Self {
+        match self {
+            Self::Mined { contract, .. } => Self::Mined { status: None, contract },
+            word => word,
+        }
+    }
 }
 
 /// One receipt of several that agree on what there is a vote on. The rest of it is what most of them
@@ -290,7 +358,11 @@ fn blame(track: &Track, claim: &Claim, said: &[Option<Word>], holds: Word) {
                 (words, false)
             }
             (Word::Mined { status, .. }, Word::Mined { .. }) => {
-                let went = if status { "succeeded" } else { "failed" };
+                let went = match status {
+                    Some(true) => "succeeded",
+                    Some(false) => "failed",
+                    None => "went in a way that it does not tell",
+                };
                 let which = claim.tx_hash().map_or_else(String::new, |hash| format!(" {hash}"));
                 let words = format!(
                     "says that{which} {went} in block {height}, and the others that it did not"
@@ -396,7 +468,7 @@ mod tests {
             block_number: 5,
             block_hash: OURS,
             transaction_index: 0,
-            status,
+            status: Some(status),
             gas_used: 1,
             effective_gas_price: 1,
             contract_address: None,
@@ -405,12 +477,12 @@ mod tests {
 
     #[test]
     fn hole_23_what_an_endpoint_says_about_a_receipt() {
-        let subject = Subject::Mined { tx_hash: TX, status: true, contract: None };
+        let subject = Subject::Mined { tx_hash: TX, status: Some(true), contract: None };
         let claim = Claim { height: 5, block: OURS, subject };
         let with = block(OURS, vec![Sighting::of_nobody(TX)]);
         let without = block(OURS, Vec::new());
         let other = block(OTHER, vec![Sighting::of_nobody(TX)]);
-        let mined = |status, contract| Word::Mined { status, contract };
+        let mined = |status, contract| Word::Mined { status: Some(status), contract };
         let contract_address = Some(Address::repeat_byte(4));
         let made = Receipt { contract_address, ..receipt(true) };
         let table = [
@@ -421,11 +493,57 @@ mod tests {
             (Some(&with), vec![receipt(true)], Some(mined(true, None))),
             (Some(&with), vec![receipt(false)], Some(mined(false, None))),
             (Some(&with), vec![made.clone()], Some(mined(true, made.contract_address))),
+            // None stands where the execution was undone, whatever the endpoint says.
+            (
+                Some(&with),
+                vec![Receipt { status: Some(false), ..made.clone() }],
+                Some(mined(false, None)),
+            ),
         ];
         for (block, receipts, word) in table {
             assert_eq!(claim.said(block, &receipts), word, "{block:?} {receipts:?}");
         }
         assert_eq!(claim.word(), mined(true, None));
+    }
+
+    #[test]
+    fn hole_37_those_who_say_how_it_ended_decide_it_and_the_others_that_it_was_mined() {
+        let word = |status| Word::Mined { status, contract: None };
+        let (good, bad, untold) = (word(Some(true)), word(Some(false)), word(None));
+        let other = Word::OtherBlock(OTHER);
+        let contradicted = Decision::Open(Verdict::Contradicted);
+        type Case<'a> = (usize, Word, &'a [Option<Word>], Decision<Word>);
+        let table: [Case<'_>; 17] = [
+            // One of one, one of two.
+            (1, untold, &[Some(untold)], Decision::Agreed),
+            (2, untold, &[Some(untold), None], Decision::Agreed),
+            (2, untold, &[Some(untold), Some(untold)], Decision::Agreed),
+            (2, untold, &[Some(untold), Some(good)], Decision::Outvoted(good)),
+            (2, good, &[Some(untold), Some(good)], Decision::Agreed),
+            (2, bad, &[Some(bad), Some(untold)], Decision::Agreed),
+            (2, good, &[Some(good), Some(bad)], contradicted.clone()),
+            (2, untold, &[Some(untold), Some(other)], contradicted.clone()),
+            // Two of three.
+            (3, untold, &[Some(untold), Some(good), Some(good)], Decision::Outvoted(good)),
+            (3, good, &[Some(untold), Some(good), Some(good)], Decision::Agreed),
+            (3, untold, &[Some(untold), Some(untold), Some(good)], Decision::Agreed),
+            // Nobody's lone word is how it ended.
+            (3, good, &[Some(untold), Some(untold), Some(good)], Decision::Outvoted(untold)),
+            (3, untold, &[Some(untold), Some(good), Some(bad)], contradicted),
+            (3, untold, &[Some(untold), None, None], Decision::Open(Verdict::TooFewVoters)),
+            (3, untold, &[Some(untold), Some(other), Some(other)], Decision::Outvoted(other)),
+            (3, untold, &[Some(untold), Some(good), Some(other)], Decision::Agreed),
+            (3, good, &[Some(good), Some(good), Some(bad)], Decision::Agreed),
+        ];
+        for (configured, claimed, said, expected) in table {
+            let quorum = Quorum::of(configured, None).unwrap();
+            let (decision, _) = decide(quorum, claimed, said.to_vec());
+            assert_eq!(decision, expected, "{configured} {claimed:?} {said:?}");
+        }
+        // Who says nothing about it contradicts nobody.
+        let quorum = Quorum::of(3, None).unwrap();
+        let (_, said) = decide(quorum, good, vec![Some(untold), Some(good), Some(good)]);
+        assert_eq!(said, [None, Some(good), Some(good)]);
     }
 
     #[test]

@@ -268,7 +268,7 @@ fn claim(open: Option<&Open>, (_, height, block): &Due) -> Option<Claim> {
     let open = open.filter(|open| open.block() == Some((*height, *block)))?;
     let subject = match &open.receipt {
         Some(own) => {
-            let (status, contract) = (own.status, own.contract_address);
+            let (status, contract) = (own.status, own.contract());
             Subject::Mined { tx_hash: own.tx_hash, status, contract }
         }
         None => {
@@ -412,7 +412,7 @@ mod tests {
             block_number: 5,
             block_hash: block,
             transaction_index: 0,
-            status: true,
+            status: Some(true),
             gas_used: 1,
             effective_gas_price: 1,
             contract_address: None,
@@ -432,7 +432,8 @@ mod tests {
         assert_eq!(of(Receipt { block_number: 6, ..receipt.clone() }), None);
         for changed in [
             of(Receipt { tx_hash: other, ..receipt.clone() }),
-            of(Receipt { status: false, ..receipt.clone() }),
+            of(Receipt { status: Some(false), ..receipt.clone() }),
+            of(Receipt { status: None, ..receipt.clone() }),
             of(Receipt { contract_address: Some(Default::default()), ..receipt }),
         ] {
             assert!(changed.is_some() && changed != claimed, "{changed:?}");

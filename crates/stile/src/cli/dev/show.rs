@@ -37,7 +37,8 @@ pub(super) async fn show(transactions: &Transactions) -> Result<(), Failure> {
     watch.send(requests).await?;
     let seen = watch.wait().await?;
     // What a contract does can only be foreseen once it is there.
-    let deployed = seen.last().filter(|tx| tx.receipt.as_ref().is_some_and(|one| one.status));
+    let deployed =
+        seen.last().filter(|tx| tx.receipt.as_ref().is_some_and(|one| one.status == Some(true)));
     if let Some(nonce) = deployed.and_then(|tx| tx.nonce) {
         let to = Some(signers[0].create(nonce));
         let data = Bytes::from_static(&counter::INCREMENT);

@@ -18,6 +18,7 @@ impl SignerReport {
             "signer": signer,
             "address": lane.map(|lane| lane.signer.to_string()),
             "chainId": lane.map(|lane| lane.chain.get()),
+            "chainIdText": lane.map(|lane| lane.chain.to_string()),
             "outcome": outcome,
             "why": null,
         }))

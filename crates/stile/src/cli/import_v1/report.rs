@@ -77,6 +77,7 @@ impl SignerReport {
             "signer": self.signer,
             "address": lane.map(|lane| lane.signer.to_string()),
             "chainId": lane.map(|lane| lane.chain.get()),
+            "chainIdText": lane.map(|lane| lane.chain.to_string()),
             "outcome": self.outcome.name(),
             "why": self.why,
         });

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use stile_chain::{ChainPool, ReceiptAnswer};
+use stile_chain::{ChainError, ChainPool, ReceiptAnswer};
 use stile_domain::v1::import::Sighting;
 use stile_domain::v1::{V1Lane, V1Status};
 use stile_domain::{B256, Nonce};
@@ -33,6 +33,10 @@ impl Sightings {
         let unseen: Vec<B256> =
             named().map(|(_, hash)| hash).filter(|hash| !self.mined.contains(hash)).collect();
         let receipts = pool.receipts(&unseen).await?;
+        if receipts.contains(&ReceiptAnswer::Unreadable) {
+            let said = vec!["a receipt that was answered cannot be read".to_owned()];
+            return Err(ChainError::Unreachable { chain: pool.chain(), said }.into());
+        }
         let found = unseen.iter().zip(receipts);
         let found = found.filter(|(_, answer)| matches!(answer, ReceiptAnswer::Found(_)));
         self.mined.extend(found.map(|(hash, _)| *hash));

@@ -7,9 +7,9 @@ use crate::cli::table::{self, text};
 
 pub(super) fn json(rollout: &Rollout) -> Value {
     let shares = rollout.shares.iter();
-    let shares = shares.map(|(chain, share)| json!({ "chainId": chain, "percent": share }));
+    let shares = shares.map(|(chain, share)| json!({ "chainId": chain, "chainIdText": chain.to_string(), "percent": share }));
     let owners = rollout.owners.iter().map(|(lane, owner)| {
-        json!({ "chainId": lane.chain, "signer": lane.signer.to_string(), "owner": owner })
+        json!({ "chainId": lane.chain, "chainIdText": lane.chain.to_string(), "signer": lane.signer.to_string(), "owner": owner })
     });
     json!({
         "version": rollout.version,

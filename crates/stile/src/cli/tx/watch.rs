@@ -51,8 +51,14 @@ pub(super) fn verdict(tx: &Value) -> Result<(), Failure> {
         Some(error) => format!(": {error}"),
         None => String::new(),
     };
+    let block = text(&tx["receipt"]["blockNumber"]);
+    if state == "CONFIRMED" && outcome == "unknown" {
+        return Err(format!(
+            "the transaction was mined in block {block}, and whether it did what it was to do is not known{why}"
+        )
+        .into());
+    }
     if state == "CONFIRMED" {
-        let block = text(&tx["receipt"]["blockNumber"]);
         return Err(format!("the transaction was mined in block {block} and reverted{why}").into());
     }
     Err(format!("the transaction is not on chain: {}{why}", standing(tx)).into())
@@ -169,6 +175,9 @@ mod tests {
         let reverted = json!({ "state": "CONFIRMED", "outcome": "reverted", "receipt": receipt });
         let words = verdict(&reverted).unwrap_err().to_string();
         assert!(words.contains("block 7") && words.contains("reverted"), "{words}");
+        let untold = json!({ "state": "CONFIRMED", "outcome": "unknown", "receipt": receipt });
+        let words = verdict(&untold).unwrap_err().to_string();
+        assert!(words.contains("block 7") && words.contains("not known"), "{words}");
         let lost = json!({ "state": "FAILED", "subState": "REPLACED_EXTERNALLY", "error": "0x12 took it" });
         let words = verdict(&lost).unwrap_err().to_string();
         assert!(words.contains("REPLACED_EXTERNALLY") && words.contains("0x12"), "{words}");
