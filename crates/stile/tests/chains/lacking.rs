@@ -1,0 +1,87 @@
+//! What an endpoint may lack, each with a shorter story: a proxy takes it away from a chain that
+//! has it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{NodeKind, Reaction, RpcProxy};
+
+use crate::common::NodeOptions;
+use crate::page::Row;
+use crate::stage::Stage;
+use crate::{Untold, story, tell_all};
+
+const TRANSFERS: u64 = 50;
+
+/// What is taken away, how, and what is set in Stile because of it.
+type Lack = (&'static str, fn(&RpcProxy), fn(NodeOptions) -> NodeOptions);
+
+const LACKS: [Lack; 8] = [
+    ("no tag `pending`", |proxy| no_tags(proxy, &["pending"]), as_it_is),
+    ("no tags `safe` and `finalized`", |proxy| no_tags(proxy, &["safe", "finalized"]), as_it_is),
+    ("no `eth_getBlockReceipts`", |proxy| no_method(proxy, "eth_getBlockReceipts"), as_it_is),
+    ("no `eth_feeHistory`", |proxy| no_method(proxy, "eth_feeHistory"), as_it_is),
+    (
+        "no batches of more than 10",
+        |proxy| {
+            no_method(proxy, "eth_getBlockReceipts");
+            proxy.longest_batch(10, -32600, "batch too large");
+        },
+        as_it_is,
+    ),
+    (
+        "no batches",
+        |proxy| {
+            no_method(proxy, "eth_getBlockReceipts");
+            proxy.longest_batch(0, -32600, "batch requests are not supported");
+        },
+        as_it_is,
+    ),
+    ("pending transactions hidden", pending_hidden, as_it_is),
+    (
+        "answers after 5 s",
+        |proxy| proxy.delay_all(Duration::from_secs(5)),
+        |options| options.answer_timeout("15s"),
+    ),
+];
+
+fn as_it_is(options: NodeOptions) -> NodeOptions {
+    options
+}
+
+fn no_tags(proxy: &RpcProxy, tags: &'static [&'static str]) {
+    proxy.is_like(move |_, params| {
+        let params = params.as_array()?;
+        let names = |tag: &&str| params.iter().any(|param| param == &json!(tag));
+        let tag = tags.iter().find(|tag| names(tag))?;
+        Some(Reaction::Error(-32602, format!("unknown block tag {tag}")))
+    });
+}
+
+fn no_method(proxy: &RpcProxy, method: &str) {
+    proxy.fail(method, -32601, &format!("the method {method} does not exist/is not available"));
+}
+
+fn pending_hidden(proxy: &RpcProxy) {
+    proxy.lie("eth_getTransactionByHash", |_, found| {
+        found["blockNumber"].is_null().then_some(Value::Null)
+    });
+}
+
+/// Fails if a transaction does not end, or is on the chain twice, because an endpoint cannot do
+/// something.
+#[tokio::test]
+async fn the_story_ends_well_whatever_an_endpoint_lacks() {
+    let rows = LACKS.map(|lack| Untold { name: lack.0, tell: Box::pin(tell(lack)) });
+    tell_all("lacking", rows.into()).await;
+}
+
+async fn tell((name, switch, configure): Lack) -> Row {
+    let mut row = Row::new(name);
+    let mut stage = Stage::start(NodeKind::Anvil("prague"), switch, configure).await;
+    story::one_signer(&mut stage, &mut row, TRANSFERS).await;
+    story::three_signers(&mut stage, &mut row, TRANSFERS).await;
+    story::contracts(&mut stage, &mut row, 30_000).await;
+    story::stile_is_killed(&mut stage, &mut row).await;
+    row
+}
