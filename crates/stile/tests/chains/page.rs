@@ -18,7 +18,10 @@ impl Row {
     }
 
     pub(crate) fn add(&mut self, column: &'static str, cell: impl Into<String>) {
-        self.cells.push((column, cell.into()));
+        let cell = cell.into();
+        // Seen where the test fails, so that one knows how far it came.
+        println!("{}: {column}: {cell}", self.cells[0].1);
+        self.cells.push((column, cell));
     }
 }
 
