@@ -104,10 +104,16 @@ impl Stage {
     pub(crate) async fn tell_what_is_open(&self, signer: &str) -> ! {
         let txs = self.stile.txs(signer).await;
         let open: Vec<&Value> = txs.iter().filter(|tx| tx["state"] != "CONFIRMED").collect();
+        let mined = self.node.transactions_from(self.from).await;
+        let mined: Vec<_> = mined.iter().filter(|mined| mined.from == signer).collect();
         let doctor = self.stile.get(&format!("/api/v1/signers/{signer}/doctor")).await.text;
         let log = self.stile.process.stderr();
         let log: Vec<&str> = log.lines().rev().take(30).collect();
-        panic!("{} open, the first: {:#?}\n{doctor}\n{log:#?}", open.len(), open.first());
+        panic!(
+            "{} open, the first: {:#?}\n{doctor}\n{log:#?}\nmined: {mined:#?}",
+            open.len(),
+            open.first()
+        );
     }
 
     /// Checks, from every block, that what these accounts sent is what Stile says that they did: each

@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 use testkit::{Anvil, DevNode, Signal, eventually_within};
 
+use crate::common::run;
 use crate::page::Row;
 use crate::stage::{LONG, Stage};
 use crate::support::{SINK, text};
@@ -60,6 +61,15 @@ async fn calls(stage: &mut Stage, count: u64) -> Calls {
     Calls { calls: asked().count() as u64 / blocks, requests: requests.round() as u64 / blocks }
 }
 
+/// What nobody can know is told as that.
+pub(crate) async fn outcomes_are_unknown(stage: &Stage) {
+    for account in ONE {
+        for tx in stage.stile.txs(DevNode::address(*account)).await {
+            assert_eq!(tx["outcome"], "unknown", "{tx:#}");
+        }
+    }
+}
+
 /// So many transfers, dealt out to three signers.
 pub(crate) async fn three_signers(stage: &mut Stage, row: &mut Row, count: u64) {
     let began = Instant::now();
@@ -112,6 +122,20 @@ pub(crate) async fn contracts(stage: &mut Stage, row: &mut Row, large: usize) {
     assert_eq!(stage.node.contract_value(&contract).await.to_string(), "42");
     stage.each_once(&[CONTRACTS]).await;
     row.add("out of gas", format!("reverted ({})", seconds(began)));
+}
+
+/// What `stile chain check` says about the node, kept beside the tables.
+///
+// needs branch cap: until then there is no such command, and nothing is kept.
+pub(crate) async fn check(stage: &Stage, name: &str) {
+    if run(&["chain", "check", "--help"]).await.code != Some(0) {
+        return;
+    }
+    let said = run(&["chain", "check", &stage.node.url()]).await;
+    let text = format!("{}{}", said.stdout, said.stderr);
+    assert!(!text.trim().is_empty(), "{said:?}");
+    println!("{name}:\n{text}");
+    crate::page::keep_text(&format!("check-{name}.txt"), &text);
 }
 
 /// Waits until some of what was handed over has been sent, so that what is killed is killed in the
