@@ -31,12 +31,20 @@ pub(crate) async fn one_signer(stage: &mut Stage, row: &mut Row, count: u64) {
     let many = calls(stage, count).await;
     row.add("one signer", format!("each once ({count} in {})", seconds(began)));
     let by_block = stage.answers("eth_getBlockReceipts", json!(["latest"])).await;
-    let how = if by_block { "by block" } else { "in batches" };
+    let how = if by_block { "by block" } else { "by transaction" };
     row.add(
         "receipts",
         format!(
-            "{how} ({} and {} calls a block, {} and {} requests, with 10 and {count} transactions)",
-            few.calls, many.calls, few.requests, many.requests
+            "{how} (with 10 and {count}: {} and {} calls of eth_getBlockReceipts, {} and {} of \
+             eth_getTransactionReceipt; {} and {} calls a block in {} and {} requests)",
+            few.by_block,
+            many.by_block,
+            few.one_by_one,
+            many.one_by_one,
+            few.calls,
+            many.calls,
+            few.requests,
+            many.requests
         ),
     );
 }
@@ -46,6 +54,10 @@ struct Calls {
     calls: u64,
     /// Requests a block; a batch is one.
     requests: u64,
+    /// Receipts of whole blocks, in all.
+    by_block: u64,
+    /// Receipts of single transactions, in all.
+    one_by_one: u64,
 }
 
 async fn calls(stage: &mut Stage, count: u64) -> Calls {
@@ -58,7 +70,12 @@ async fn calls(stage: &mut Stage, count: u64) -> Calls {
     stage.each_once(ONE).await;
     let asked = || seen.iter().filter(|call| call.method != "eth_sendRawTransaction");
     let requests: f64 = asked().map(|call| 1.0 / call.batch as f64).sum();
-    Calls { calls: asked().count() as u64 / blocks, requests: requests.round() as u64 / blocks }
+    Calls {
+        calls: asked().count() as u64 / blocks,
+        requests: requests.round() as u64 / blocks,
+        by_block: stage.proxy.count("eth_getBlockReceipts"),
+        one_by_one: stage.proxy.count("eth_getTransactionReceipt"),
+    }
 }
 
 /// What nobody can know is told as that.
