@@ -51,15 +51,15 @@ impl Chains {
         chains: impl IntoIterator<Item = (ChainId, Vec<String>)>,
         options: PoolOptions,
     ) -> Result<Self, EndpointError> {
-        Self::with_quorums(chains, &BTreeMap::new(), options)
+        Self::with_quorums(chains, &BTreeMap::new(), |_| options)
     }
 
     /// The same, with the number of endpoints that have to agree for the chains that have one of
-    /// their own. Fails where that is more than there are endpoints.
+    /// their own, and with each chain's own way of asking. Fails where that is more than there are endpoints.
     pub fn with_quorums(
         chains: impl IntoIterator<Item = (ChainId, Vec<String>)>,
         quorums: &BTreeMap<ChainId, usize>,
-        options: PoolOptions,
+        options: impl Fn(ChainId) -> PoolOptions,
     ) -> Result<Self, EndpointError> {
         let mut urls_of: BTreeMap<ChainId, Vec<String>> = BTreeMap::new();
         for (chain, urls) in chains {
@@ -69,7 +69,7 @@ impl Chains {
         for (chain, urls) in urls_of {
             if !urls.is_empty() {
                 let quorum = quorums.get(&chain).copied();
-                pools.insert(chain, ChainPool::new(chain, &urls, quorum, options)?);
+                pools.insert(chain, ChainPool::new(chain, &urls, quorum, options(chain))?);
             }
         }
         Ok(Self { pools })

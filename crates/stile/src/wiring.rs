@@ -159,7 +159,13 @@ fn pools(config: &Config, chains: Vec<(ChainId, Vec<String>)>) -> Result<Chains,
     let quorum =
         |chain: &config::Chain| Some((ChainId::new(chain.id).ok()?, chain.quorum? as usize));
     let quorums = config.chains.iter().filter_map(quorum).collect();
-    Chains::with_quorums(chains, &quorums, options)
+    let of_chain = |id: ChainId| {
+        let chain = config.chains.iter().find(|chain| chain.id == id.get());
+        let timeout = chain.and_then(|chain| chain.answer_timeout);
+        let answer_timeout = timeout.map_or(options.answer_timeout, |timeout| timeout.get());
+        PoolOptions { answer_timeout, ..options }
+    };
+    Chains::with_quorums(chains, &quorums, of_chain)
         .map_err(|e| WiringError(format!("[[chain]] {e}")))
 }
 

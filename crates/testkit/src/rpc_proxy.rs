@@ -110,6 +110,18 @@ impl RpcProxy {
         });
     }
 
+    /// Each request takes this much longer, until [`RpcProxy::heal`].
+    pub fn delay_all(&self, by: Duration) {
+        self.shared.faults.set(|rules| rules.delay = Some(by));
+    }
+
+    /// Each batch of more calls than this is answered with one error and not passed on, until
+    /// [`RpcProxy::heal`]; with 0, each batch.
+    pub fn longest_batch(&self, calls: usize, code: i64, message: &str) {
+        let failure = Failure { code, message: message.to_owned() };
+        self.shared.faults.set(|rules| rules.longest_batch = Some((calls, failure)));
+    }
+
     /// Each call of this method is answered with this error and not passed on, until
     /// [`RpcProxy::heal`].
     pub fn fail(&self, method: &str, code: i64, message: &str) {

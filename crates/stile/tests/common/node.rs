@@ -17,6 +17,8 @@ const PORT_ATTEMPTS: u32 = 5;
 pub(crate) struct NodeOptions {
     id: String,
     keys: BTreeMap<String, String>,
+    chain: u64,
+    answer_timeout: Option<String>,
     signers: Vec<String>,
     endpoints: Vec<String>,
     max_fee_gwei: Option<f64>,
@@ -46,6 +48,8 @@ impl NodeOptions {
         let options = Self {
             id: id.to_owned(),
             keys: BTreeMap::new(),
+            chain: CHAIN,
+            answer_timeout: None,
             signers: signers.iter().map(|signer| format!("address = \"{signer}\"")).collect(),
             endpoints: Vec::new(),
             max_fee_gwei: None,
@@ -131,6 +135,18 @@ impl NodeOptions {
     /// Asks this chain node, instead of none or besides others.
     pub(crate) fn endpoint(mut self, url: &str) -> Self {
         self.endpoints.push(url.to_owned());
+        self
+    }
+
+    /// Another number for the chain.
+    pub(crate) fn chain(mut self, id: u64) -> Self {
+        self.chain = id;
+        self
+    }
+
+    /// How long an endpoint has for an answer.
+    pub(crate) fn answer_timeout(mut self, duration: &str) -> Self {
+        self.answer_timeout = Some(duration.to_owned());
         self
     }
 
@@ -226,7 +242,11 @@ impl NodeOptions {
         for (key, value) in &self.keys {
             writeln!(text, "{key} = {value}").expect("write to a string");
         }
-        writeln!(text, "[[chain]]\nid = {CHAIN}\nendpoints = {:?}", self.endpoints).expect("write");
+        writeln!(text, "[[chain]]\nid = {}\nendpoints = {:?}", self.chain, self.endpoints)
+            .expect("write to a string");
+        if let Some(duration) = &self.answer_timeout {
+            writeln!(text, "answer_timeout = \"{duration}\"").expect("write to a string");
+        }
         if let Some(gwei) = self.max_fee_gwei {
             writeln!(text, "max_fee_gwei = {gwei:?}").expect("write to a string");
         }

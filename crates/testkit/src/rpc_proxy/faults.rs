@@ -53,6 +53,10 @@ pub(super) struct Rules {
     pub(super) swallows_sends: bool,
     pub(super) judge: Option<Judge>,
     pub(super) delays: HashMap<String, Duration>,
+    /// How much longer every request takes.
+    pub(super) delay: Option<Duration>,
+    /// The most calls that a request may have in a batch, and what is said to more; 0 for no batches.
+    pub(super) longest_batch: Option<(usize, Failure)>,
     pub(super) failures: HashMap<String, Failure>,
     pub(super) lost: BTreeSet<String>,
     pub(super) status: Option<u16>,
@@ -85,6 +89,8 @@ impl fmt::Debug for Rules {
             .field("swallows_sends", &self.swallows_sends)
             .field("judge", &self.judge.is_some())
             .field("delays", &self.delays)
+            .field("delay", &self.delay)
+            .field("longest_batch", &self.longest_batch)
             .field("failures", &self.failures)
             .field("lost", &self.lost)
             .field("status", &self.status)
@@ -172,7 +178,15 @@ impl Faults {
     /// How much longer a request with these methods takes.
     pub(super) fn delay(&self, methods: &[&str]) -> Option<Duration> {
         let rules = self.rules.lock().unwrap();
-        methods.iter().filter_map(|method| rules.delays.get(*method)).max().copied()
+        let of_methods = methods.iter().filter_map(|method| rules.delays.get(*method)).max();
+        of_methods.copied().max(rules.delay)
+    }
+
+    /// What is said to a batch of so many calls, if it is too long.
+    pub(super) fn too_long(&self, calls: usize) -> Option<Failure> {
+        let rules = self.rules.lock().unwrap();
+        let (longest, failure) = rules.longest_batch.as_ref()?;
+        (calls > *longest).then(|| failure.clone())
     }
 
     /// What is answered to a call instead of passing it on: an error, or a result that is not true.

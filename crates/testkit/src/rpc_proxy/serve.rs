@@ -49,6 +49,12 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     if let Some(delay) = shared.faults.delay(&methods) {
         tokio::time::sleep(delay).await;
     }
+    if request.is_array()
+        && let Some(failure) = shared.faults.too_long(calls.len())
+    {
+        let error = json!({ "code": failure.code, "message": failure.message });
+        return Json(json!({ "jsonrpc": "2.0", "id": null, "error": error })).into_response();
+    }
     if let Some(Status { status, retry_after }) = shared.faults.status(&methods) {
         let status = StatusCode::from_u16(status).expect("an HTTP status");
         let when = retry_after.map(|when| [(header::RETRY_AFTER, when)]);

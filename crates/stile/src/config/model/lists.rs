@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Origin;
-use crate::config::value::{ConnectionUrl, SecretReference};
+use crate::config::value::{ConnectionUrl, HumanDuration, SecretReference};
 
 /// One `[[chain]]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Chain {
     /// How many of the endpoints have to agree before anything is concluded from what they say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<u32>,
+    /// How long each endpoint has for an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_timeout: Option<HumanDuration>,
 }
 
 fn is_zero(number: &u32) -> bool {

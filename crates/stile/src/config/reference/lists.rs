@@ -1,7 +1,7 @@
 //! The chains and the signers.
 
 use super::Preset::{Required, Unset, Value};
-use super::{Key, Section};
+use super::{Key, MINUTE_MS, Section, duration};
 use crate::config::value::Kind;
 
 /// The highest chain id that fits a signature (EIP-2294).
@@ -50,6 +50,13 @@ pub(super) const CHAIN: Section = Section {
             "How many of the endpoints have to agree before a transaction is called done or taken back. \
              Counted over all of `endpoints`: one that is away does not vote and is still counted. Whoever \
              contradicts stops the conclusion unless a majority of all outvotes it.",
+        ),
+        Key::new(
+            "answer_timeout",
+            duration(100, MINUTE_MS),
+            Value("3s"),
+            "How long each of these endpoints has for an answer; a batch is given moderately longer. Raise \
+             it where the only endpoint is slow: one that never answers in time counts as away.",
         ),
     ],
 };

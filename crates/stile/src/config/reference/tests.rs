@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 use super::{Key, Preset, SECTIONS, Section, reference_markdown};
-use crate::config::value::{Given, Kind};
+use crate::config::value::{Given, HumanDuration, Kind};
 use crate::config::{Chain, Config, ConnectionUrl, Origin, Signer, SignerSource};
 
 /// A value the key accepts, other than its default.
@@ -120,6 +120,7 @@ fn lists_have_the_keys_of_the_model() {
         max_fee_gwei: Some(1.5),
         max_concurrency: 8,
         quorum: Some(1),
+        answer_timeout: Some(HumanDuration::from_secs(5)),
     };
     let mut model: Vec<String> = flattened("chain", chain).into_keys().collect();
     for source in [

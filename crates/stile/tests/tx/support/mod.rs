@@ -19,7 +19,7 @@ mod random;
 mod restore;
 
 pub(crate) use backend::Backend;
-pub(crate) use calls::{id, text, transfer};
+pub(crate) use calls::{SINK, id, text, transfer};
 pub(crate) use evidence::{assert_all_mined_once, assert_mined_once};
 pub(crate) use load::{Load, SIGNERS};
 pub(crate) use random::Random;
