@@ -52,7 +52,7 @@ pub enum NodeKind {
     HardhatByTime,
     /// ganache 7 with a block every second.
     Ganache,
-    /// geth 1.8.23 with a block every second. It knows no chain id and no receipts of a block.
+    /// geth 1.8.23 of 2019 with a block every second: no base fee, and no receipts of a block.
     Geth,
 }
 

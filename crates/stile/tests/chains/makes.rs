@@ -31,6 +31,7 @@ async fn tell(name: &'static str, kind: NodeKind) -> Row {
     let mut row = Row::new(name);
     let mut stage = Stage::start(kind, |_| {}, |options| options).await;
     row.add("version", short(&stage.node.version().await));
+    story::check(&stage, name).await;
     story::one_signer(&mut stage, &mut row, TRANSFERS).await;
     story::three_signers(&mut stage, &mut row, TRANSFERS).await;
     // geth took no transaction above 32 KiB then.
@@ -38,7 +39,12 @@ async fn tell(name: &'static str, kind: NodeKind) -> Row {
     story::contracts(&mut stage, &mut row, large).await;
     story::stile_is_killed(&mut stage, &mut row).await;
     story::chain_is_killed(&mut stage, &mut row).await;
-    story::chain_is_emptied(stage, &mut row).await;
+    // It executes the same bytes twice where they come twice at the same moment, as they may after
+    // that. No other program does, and no chain could.
+    match kind {
+        NodeKind::Ganache => row.add("chain emptied", "not run: see below"),
+        _ => story::chain_is_emptied(stage, &mut row).await,
+    }
     row
 }
 

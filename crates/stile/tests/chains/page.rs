@@ -18,7 +18,10 @@ impl Row {
     }
 
     pub(crate) fn add(&mut self, column: &'static str, cell: impl Into<String>) {
-        self.cells.push((column, cell.into()));
+        let cell = cell.into();
+        // Seen where the test fails, so that one knows how far it came.
+        println!("{}: {column}: {cell}", self.cells[0].1);
+        self.cells.push((column, cell));
     }
 }
 
@@ -31,9 +34,7 @@ fn root() -> PathBuf {
 pub(crate) fn keep(table: &str, rows: &[Row], whole: bool) {
     let made = markdown(rows);
     println!("{made}");
-    let place = root().join("target/chains");
-    std::fs::create_dir_all(&place).expect("create a directory");
-    std::fs::write(place.join(format!("{table}.md")), &made).expect("write the table");
+    keep_text(&format!("{table}.md"), &made);
     if !whole {
         return;
     }
@@ -52,6 +53,13 @@ pub(crate) fn keep(table: &str, rows: &[Row], whole: bool) {
         shown, made,
         "docs/chains.md is out of date; run: STILE_UPDATE_DOCS=1 cargo test -p stile --test chains"
     );
+}
+
+/// Writes a file to `target/chains/`.
+pub(crate) fn keep_text(file: &str, text: &str) {
+    let place = root().join("target/chains");
+    std::fs::create_dir_all(&place).expect("create a directory");
+    std::fs::write(place.join(file), text).expect("write a file");
 }
 
 fn markdown(rows: &[Row]) -> String {

@@ -10,7 +10,7 @@ use crate::common::{NodeOptions, StileProcess};
 use crate::support::{Backend, id, text, transfer};
 
 /// How long anything may take on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(150);
+pub(crate) const LONG: Duration = Duration::from_secs(90);
 
 /// The accounts that Stile signs for.
 pub(crate) const ACCOUNTS: usize = 6;
@@ -100,13 +100,20 @@ impl Stage {
         }
     }
 
-    async fn tell_what_is_open(&self, signer: &str) -> ! {
+    /// Ends the test with what there is to know about a signer that does not go on.
+    pub(crate) async fn tell_what_is_open(&self, signer: &str) -> ! {
         let txs = self.stile.txs(signer).await;
         let open: Vec<&Value> = txs.iter().filter(|tx| tx["state"] != "CONFIRMED").collect();
+        let mined = self.node.transactions_from(self.from).await;
+        let mined: Vec<_> = mined.iter().filter(|mined| mined.from == signer).collect();
         let doctor = self.stile.get(&format!("/api/v1/signers/{signer}/doctor")).await.text;
         let log = self.stile.process.stderr();
         let log: Vec<&str> = log.lines().rev().take(30).collect();
-        panic!("{} open, the first: {:#?}\n{doctor}\n{log:#?}", open.len(), open.first());
+        panic!(
+            "{} open, the first: {:#?}\n{doctor}\n{log:#?}\nmined: {mined:#?}",
+            open.len(),
+            open.first()
+        );
     }
 
     /// Checks, from every block, that what these accounts sent is what Stile says that they did: each
@@ -137,6 +144,15 @@ impl Stage {
             );
             assert_eq!(of_signer, told.into_iter().collect::<Vec<_>>(), "of {signer}");
         }
+    }
+
+    /// Whether the endpoint, as it is behind the proxy, answers a method with something.
+    pub(crate) async fn answers(&self, method: &str, params: Value) -> bool {
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let answer = client.post(self.proxy.url()).json(&call).send().await;
+        let answer: Value = answer.expect("an answer").json().await.expect("JSON");
+        answer.get("result").is_some_and(|result| !result.is_null())
     }
 
     /// The doctor's findings about an account, by their codes; none before its lane is there.
