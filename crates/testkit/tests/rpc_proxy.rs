@@ -221,6 +221,7 @@ async fn a_field_is_missing_from_what_one_method_answers() {
     let setup = Setup::new().await;
     let account = setup.anvil.accounts().await.remove(0);
     let hash = setup.anvil.send_transfer(&account, None).await;
+    eventually("the receipt", async || setup.anvil.receipt(&hash).await).await;
     setup.proxy.strip("eth_getTransactionReceipt", "status");
     setup.proxy.strip("eth_getTransactionReceipt", "gasUsed");
     setup.proxy.strip("eth_getBlockReceipts", "status");
