@@ -293,6 +293,8 @@ pub(crate) fn embellish(liar: &RpcProxy, contract: Option<&'static str>, gas: &'
         let mut receipt = receipt.clone();
         if let Some(contract) = contract {
             receipt["contractAddress"] = json!(contract);
+            // Of a call nobody would believe it.
+            receipt["to"] = Value::Null;
         }
         receipt["gasUsed"] = json!(gas);
         receipt
