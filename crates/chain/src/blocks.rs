@@ -2,8 +2,9 @@
 
 use alloy::primitives::{B256, U64, U256};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use stile_domain::Header;
+use stile_domain::{GasRules, Header};
 
 use crate::Sighting;
 use crate::calls::Method;
@@ -23,6 +24,8 @@ pub struct Block {
     pub base_fee: Option<u128>,
     /// The most gas that its transactions may use together, where the endpoint says so.
     pub gas_limit: Option<u64>,
+    /// What its chain counts as gas, as far as the fields of its header show.
+    pub rules: GasRules,
 }
 
 #[derive(Deserialize)]
@@ -37,6 +40,12 @@ struct Told {
     base_fee_per_gas: Option<U256>,
     #[serde(default)]
     gas_limit: Option<U256>,
+    /// From Shanghai on.
+    #[serde(default)]
+    withdrawals_root: Option<IgnoredAny>,
+    /// From Prague on.
+    #[serde(default)]
+    requests_hash: Option<IgnoredAny>,
     #[serde(default)]
     transactions: Vec<Entry>,
 }
@@ -88,6 +97,10 @@ pub(crate) fn quantity(number: u64) -> Value {
 /// Reads a block, whichever it is.
 pub(crate) fn read_block(answer: Answer) -> Result<Option<Block>, CallError> {
     let Some(told) = read::<Told>(answer)? else { return Ok(None) };
+    let rules = GasRules {
+        counts_initcode: told.withdrawals_root.is_some(),
+        has_data_floor: told.requests_hash.is_some(),
+    };
     let height = told.number.to::<u64>();
     let base_fee = told.base_fee_per_gas.map(u128::try_from).transpose().map_err(|_| ABSURD)?;
     if height > i64::MAX as u64 || told.hash == told.parent_hash {
@@ -99,6 +112,7 @@ pub(crate) fn read_block(answer: Answer) -> Result<Option<Block>, CallError> {
         timestamp: told.timestamp.to(),
         base_fee,
         gas_limit: told.gas_limit.and_then(|limit| u64::try_from(limit).ok()),
+        rules,
     }))
 }
 
@@ -143,6 +157,24 @@ mod tests {
         assert_eq!(read_at(answer("0x6", 1, 2), 5), Err(ANOTHER));
         assert_eq!(read_hash(answer("0x5", 1, 2), B256::repeat_byte(3)), Err(ANOTHER));
         assert_eq!(read_block(Ok(to_raw_value(&json!(null)).unwrap())), Ok(None));
+    }
+
+    #[test]
+    fn hole_37_a_header_shows_which_rules_its_chain_has() {
+        let root = B256::ZERO;
+        for (fields, counts_initcode, has_data_floor) in [
+            (json!({}), false, false),
+            (json!({ "withdrawalsRoot": null, "requestsHash": null }), false, false),
+            (json!({ "withdrawalsRoot": root }), true, false),
+            (json!({ "withdrawalsRoot": root, "requestsHash": root }), true, true),
+        ] {
+            let mut block = json!({
+                "number": "0x5", "hash": B256::repeat_byte(1), "parentHash": B256::ZERO,
+            });
+            block.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let block = read_block(Ok(to_raw_value(&block).unwrap())).unwrap().unwrap();
+            assert_eq!(block.rules, GasRules { counts_initcode, has_data_floor }, "{fields}");
+        }
     }
 
     #[test]

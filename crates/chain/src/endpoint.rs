@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use alloy::primitives::{U64, hex, keccak256};
 use serde_json::json;
-use stile_domain::{ChainId, Header};
+use stile_domain::{ChainId, GasRules, Header};
 
 use crate::blocks::{Block, With, latest_call, read_block, tag_call};
 use crate::calls::Method;
@@ -128,6 +128,8 @@ pub(crate) struct Endpoint {
     pub(crate) lacks_block_receipts: AtomicBool,
     /// The most gas of a block, as it last said; 0 if it never did.
     block_gas: AtomicU64,
+    /// Which rules its blocks show that its chain has.
+    rules: Mutex<GasRules>,
     /// On top of which block it estimates.
     estimate_block: Mutex<EstimateBlock>,
 }
@@ -213,7 +215,7 @@ impl Endpoint {
         let (standing, taking) = (Mutex::default(), Mutex::default());
         let digest = hex::encode(&keccak256(url.trim())[..8]);
         let (lacks_block_receipts, block_gas) = (AtomicBool::new(false), AtomicU64::new(0));
-        let estimate_block = Mutex::default();
+        let (estimate_block, rules) = (Mutex::default(), Mutex::default());
         Ok(Self {
             rpc,
             chain,
@@ -222,6 +224,7 @@ impl Endpoint {
             taking,
             lacks_block_receipts,
             block_gas,
+            rules,
             estimate_block,
         })
     }
@@ -479,8 +482,12 @@ impl Endpoint {
         self.lacks_block_receipts.load(Ordering::Relaxed)
     }
 
-    /// Remembers how much gas its blocks have.
+    /// Remembers how much gas its blocks have, and by which rules it is counted.
     pub(crate) fn note_block(&self, block: &Block) {
+        // An older block has fewer rules: a chain does not go back behind a fork.
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        *rules = rules.or(block.rules);
+        drop(rules);
         if let Some(limit) = block.gas_limit {
             self.block_gas.store(limit, Ordering::Relaxed);
         }
@@ -489,6 +496,11 @@ impl Endpoint {
     /// The most gas of a block, if it said so.
     pub(crate) fn block_gas(&self) -> Option<u64> {
         Some(self.block_gas.load(Ordering::Relaxed)).filter(|limit| *limit > 0)
+    }
+
+    /// Which rules its blocks show that its chain has; none where it has shown no block.
+    pub(crate) fn rules(&self) -> GasRules {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {

@@ -9,6 +9,7 @@ use stile_domain::{ChainId, FeeQuote, Header, HeaderWindow, Heads, Lane, TxId, U
 use tokio::sync::{Notify, Semaphore};
 
 use crate::tx::adopt::READERS;
+use crate::tx::balance::Balances;
 use crate::tx::book::Book;
 use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
@@ -36,8 +37,10 @@ pub(crate) struct Track {
     heads: Mutex<Option<Heads>>,
     /// What it asks for.
     pub(crate) quotes: Quotes,
-    /// The most gas of its blocks.
+    /// The most gas of its blocks, and by which rules it is counted.
     pub(crate) block_gas: BlockGas,
+    /// What accounts had when they were last looked at.
+    pub(crate) balances: Balances,
     adopted: Mutex<Vec<Lane>>,
     funds: Mutex<Funds>,
     estimates: Mutex<Estimates>,
@@ -83,6 +86,7 @@ impl Tracks {
                 heads: Mutex::default(),
                 quotes: Quotes::default(),
                 block_gas: BlockGas::default(),
+                balances: Balances::default(),
                 adopted: Mutex::default(),
                 funds: Mutex::default(),
                 estimates: Mutex::default(),

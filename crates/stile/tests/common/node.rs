@@ -20,6 +20,7 @@ pub(crate) struct NodeOptions {
     signers: Vec<String>,
     endpoints: Vec<String>,
     max_fee_gwei: Option<f64>,
+    own_gas_rules: bool,
     max_concurrency: u32,
     further_chains: Vec<(u64, Vec<String>)>,
     environment: Vec<(String, String)>,
@@ -49,6 +50,7 @@ impl NodeOptions {
             signers: signers.iter().map(|signer| format!("address = \"{signer}\"")).collect(),
             endpoints: Vec::new(),
             max_fee_gwei: None,
+            own_gas_rules: false,
             max_concurrency: 0,
             further_chains: Vec::new(),
             environment: Vec::new(),
@@ -137,6 +139,12 @@ impl NodeOptions {
     /// The most that an attempt may offer on the chain.
     pub(crate) fn max_fee_gwei(mut self, gwei: f64) -> Self {
         self.max_fee_gwei = Some(gwei);
+        self
+    }
+
+    /// The chain counts gas by rules of its own.
+    pub(crate) fn own_gas_rules(mut self) -> Self {
+        self.own_gas_rules = true;
         self
     }
 
@@ -229,6 +237,9 @@ impl NodeOptions {
         writeln!(text, "[[chain]]\nid = {CHAIN}\nendpoints = {:?}", self.endpoints).expect("write");
         if let Some(gwei) = self.max_fee_gwei {
             writeln!(text, "max_fee_gwei = {gwei:?}").expect("write to a string");
+        }
+        if self.own_gas_rules {
+            writeln!(text, "intrinsic_gas = \"unchecked\"").expect("write to a string");
         }
         if self.max_concurrency > 0 {
             writeln!(text, "max_concurrency = {}", self.max_concurrency)

@@ -205,6 +205,7 @@ pub(super) async fn forget(core: &Arc<Core>, track: &Track, height: u64) -> Resu
 #[cfg(test)]
 mod tests {
     use stile_chain::Block;
+    use stile_domain::GasRules;
 
     use super::*;
 
@@ -217,6 +218,7 @@ mod tests {
             timestamp: 0,
             base_fee: None,
             gas_limit: None,
+            rules: GasRules::default(),
         };
         let steps = |leap, above, blocks: &[Block]| {
             question(&Steps { above, blocks: blocks.to_vec(), leap })

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Origin;
-use crate::config::value::{ConnectionUrl, SecretReference};
+use crate::config::value::{ConnectionUrl, SecretReference, choice};
 
 /// One `[[chain]]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,27 @@ pub struct Chain {
     /// How many of the endpoints have to agree before anything is concluded from what they say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<u32>,
+    /// Whether a gas limit is checked against what a transaction costs before anything of it is run.
+    #[serde(default, skip_serializing_if = "IntrinsicGas::is_default")]
+    pub intrinsic_gas: IntrinsicGas,
+}
+
+choice! {
+    /// By which rules gas is counted before anything is run.
+    #[derive(Default)]
+    pub enum IntrinsicGas {
+        /// By Ethereum's: a gas limit below that is refused.
+        #[default]
+        Ethereum = "ethereum",
+        /// By the chain's own: nothing is checked.
+        Unchecked = "unchecked",
+    }
+}
+
+impl IntrinsicGas {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 fn is_zero(number: &u32) -> bool {

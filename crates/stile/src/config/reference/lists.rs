@@ -2,6 +2,7 @@
 
 use super::Preset::{Required, Unset, Value};
 use super::{Key, Section};
+use crate::config::IntrinsicGas;
 use crate::config::value::Kind;
 
 /// The highest chain id that fits a signature (EIP-2294).
@@ -50,6 +51,15 @@ pub(super) const CHAIN: Section = Section {
             "How many of the endpoints have to agree before a transaction is called done or taken back. \
              Counted over all of `endpoints`: one that is away does not vote and is still counted. Whoever \
              contradicts stops the conclusion unless a majority of all outvotes it.",
+        ),
+        Key::new(
+            "intrinsic_gas",
+            Kind::Choice(IntrinsicGas::NAMES),
+            Value("ethereum"),
+            "Whether a gas limit is refused with 422 that is below what the transaction costs before \
+             anything of it is run, by Ethereum's rules: 21000, call data, creation, and what Shanghai and \
+             Prague have added, if the newest block shows that the chain has them. `unchecked` is for \
+             chains that count gas by rules of their own, as those of ZKsync do.",
         ),
     ],
 };
