@@ -2,8 +2,9 @@
 
 use alloy::primitives::{B256, U64, U256};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use stile_domain::Header;
+use stile_domain::{GasRules, Header};
 
 use crate::Sighting;
 use crate::calls::Method;
@@ -23,6 +24,8 @@ pub struct Block {
     pub base_fee: Option<u128>,
     /// The most gas that its transactions may use together, where the endpoint says so.
     pub gas_limit: Option<u64>,
+    /// What its chain counts as gas, as far as the fields of its header show.
+    pub rules: GasRules,
 }
 
 #[derive(Deserialize)]
@@ -37,6 +40,12 @@ struct Told {
     base_fee_per_gas: Option<U256>,
     #[serde(default)]
     gas_limit: Option<U256>,
+    /// From Shanghai on.
+    #[serde(default)]
+    withdrawals_root: Option<IgnoredAny>,
+    /// From Prague on.
+    #[serde(default)]
+    requests_hash: Option<IgnoredAny>,
     #[serde(default)]
     transactions: Vec<Entry>,
 }
@@ -117,12 +126,17 @@ impl Told {
         if self.hash == self.parent_hash {
             return Err(absurd("parentHash"));
         }
+        let rules = GasRules {
+            counts_initcode: self.withdrawals_root.is_some(),
+            has_data_floor: self.requests_hash.is_some(),
+        };
         Ok(Block {
             header: Header { height, hash: self.hash, parent: self.parent_hash },
             transactions: self.transactions.into_iter().map(Into::into).collect(),
             timestamp: self.timestamp.to(),
             base_fee: base_fee.map_err(|_| absurd("baseFeePerGas"))?,
             gas_limit: self.gas_limit.and_then(|limit| u64::try_from(limit).ok()),
+            rules,
         })
     }
 }
@@ -156,6 +170,24 @@ mod tests {
         assert!(is_told(read_at(answer("0x6", 1, 2), 5), ANOTHER));
         assert!(is_told(read_hash(answer("0x5", 1, 2), B256::repeat_byte(3)), ANOTHER));
         assert_eq!(read_block(Ok(to_raw_value(&json!(null)).unwrap().into())), Ok(None));
+    }
+
+    #[test]
+    fn hole_37_a_header_shows_which_rules_its_chain_has() {
+        let root = B256::ZERO;
+        for (fields, counts_initcode, has_data_floor) in [
+            (json!({}), false, false),
+            (json!({ "withdrawalsRoot": null, "requestsHash": null }), false, false),
+            (json!({ "withdrawalsRoot": root }), true, false),
+            (json!({ "withdrawalsRoot": root, "requestsHash": root }), true, true),
+        ] {
+            let mut block = json!({
+                "number": "0x5", "hash": B256::repeat_byte(1), "parentHash": B256::ZERO,
+            });
+            block.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let block = read_block(Ok(to_raw_value(&block).unwrap().into())).unwrap().unwrap();
+            assert_eq!(block.rules, GasRules { counts_initcode, has_data_floor }, "{fields}");
+        }
     }
 
     #[test]

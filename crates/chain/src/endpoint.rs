@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use alloy::primitives::{U64, hex, keccak256};
 use serde_json::json;
-use stile_domain::{ChainId, Header};
+use stile_domain::{ChainId, GasRules, Header};
 
 use crate::blocks::{Block, With, latest_call, read_block, tag_call};
 use crate::calls::Method;
@@ -139,6 +139,8 @@ pub(crate) struct Endpoint {
     block_receipts_failed: AtomicU32,
     /// The most gas of a block, as it last said; 0 if it never did.
     block_gas: AtomicU64,
+    /// Which rules its blocks show that its chain has.
+    rules: Mutex<GasRules>,
     /// What it can do.
     learned: Mutex<Learned>,
     /// When it was asked for that.
@@ -233,6 +235,7 @@ impl Endpoint {
             taking,
             block_receipts_failed: AtomicU32::new(0),
             block_gas: AtomicU64::new(0),
+            rules: Mutex::default(),
             learned: Mutex::default(),
             asked: Mutex::default(),
         })
@@ -587,9 +590,14 @@ impl Endpoint {
         self.knows(Capability::BlockReceipts) == Some(false)
     }
 
-    /// Remembers how much gas its blocks have, and whether they have a base fee.
+    /// Remembers how much gas its blocks have, by which rules it is counted, and whether they have a base
+    /// fee.
     pub(crate) fn note_block(&self, block: &Block) {
         self.learn(Capability::BaseFee, block.base_fee.is_some());
+        // An older block has fewer rules: a chain does not go back behind a fork.
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        *rules = rules.or(block.rules);
+        drop(rules);
         if let Some(limit) = block.gas_limit {
             self.block_gas.store(limit, Ordering::Relaxed);
         }
@@ -598,6 +606,11 @@ impl Endpoint {
     /// The most gas of a block, if it said so.
     pub(crate) fn block_gas(&self) -> Option<u64> {
         Some(self.block_gas.load(Ordering::Relaxed)).filter(|limit| *limit > 0)
+    }
+
+    /// Which rules its blocks show that its chain has; none where it has shown no block.
+    pub(crate) fn rules(&self) -> GasRules {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, Bytes, U256};
 use serde_json::{Value, json};
-use stile_domain::Payload;
+use stile_domain::{AccessListSize, GasRules, Payload, intrinsic_gas};
 
-use crate::blocks::{With, latest_call, read_block};
+use crate::blocks::{Block, With, latest_call, read_block};
 use crate::calls::Method;
 use crate::classify::{self, Refusal};
 use crate::endpoint::Endpoint;
@@ -56,7 +56,7 @@ impl ChainPool {
         let panel = Panel {
             configured: self.endpoints.len(),
             required: self.quorum.required(),
-            least: least_gas(payload),
+            least: intrinsic_gas(payload, AccessListSize::default(), self.shown_rules()),
             all_in: false,
         };
         // Where there is only one endpoint, its own word about its blocks says nothing more.
@@ -112,25 +112,55 @@ impl ChainPool {
         self.view().await.is_ok()
     }
 
-    /// The most gas of a block, by what the endpoints say now. `None` if fewer than a quorum say so within
-    /// the time.
-    pub async fn block_gas_limit(&self, within: Duration) -> Option<BlockGasLimit> {
-        let endpoints = tokio::time::timeout(within, self.usable()).await.ok()?.ok()?;
+    /// What a block of the chain has room for, and by which rules gas is counted, by what the endpoints
+    /// say now, within the time.
+    pub async fn block_terms(&self, within: Duration) -> BlockTerms {
+        let usable = tokio::time::timeout(within, self.usable()).await;
+        let Ok(Ok(endpoints)) = usable else { return BlockTerms::default() };
         let newest = latest_call(With::Hashes);
         let ask = async |endpoint: &Arc<Endpoint>| {
             let block = read_block(one(endpoint, &newest).await).ok().flatten()?;
             endpoint.note_block(&block);
-            block.gas_limit
+            Some(block)
         };
         let asked = endpoints.iter().map(|it| tokio::time::timeout(within, ask(it)));
         let told = futures::future::join_all(asked).await;
-        let told: Vec<u64> = told.into_iter().filter_map(|it| it.ok().flatten()).collect();
-        BlockGasLimit::of(told, self.quorum.required(), self.endpoints.len())
+        let told: Vec<Block> = told.into_iter().filter_map(|it| it.ok().flatten()).collect();
+        let limits = told.iter().filter_map(|block| block.gas_limit).collect();
+        let configured = self.endpoints.len();
+        BlockTerms {
+            gas: BlockGasLimit::of(limits, self.quorum.required(), configured),
+            rules: agreed_rules(told.iter().map(|block| block.rules), configured),
+        }
+    }
+
+    /// The rules that the endpoints have shown so far.
+    fn shown_rules(&self) -> GasRules {
+        agreed_rules(self.endpoints.iter().map(|it| it.rules()), self.endpoints.len())
     }
 
     /// The most gas of a block, by what the endpoints have said so far.
     fn block_gas(&self) -> Option<u64> {
         middle(self.endpoints.iter().filter_map(|it| it.block_gas()).collect())
+    }
+}
+
+/// What holds for the blocks of a chain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BlockTerms {
+    /// The most gas of a block. `None` if fewer than a quorum say so.
+    pub gas: Option<BlockGasLimit>,
+    /// The rules that more than half of the configured endpoints show: by a rule that a chain does not
+    /// have, what it would take is refused, so no endpoint is believed alone where there are others.
+    pub rules: GasRules,
+}
+
+/// The rules that more than half of so many endpoints show.
+fn agreed_rules(shown: impl Iterator<Item = GasRules> + Clone, configured: usize) -> GasRules {
+    let most = |has: fn(&GasRules) -> bool| shown.clone().filter(has).count() > configured / 2;
+    GasRules {
+        counts_initcode: most(|rules| rules.counts_initcode),
+        has_data_floor: most(|rules| rules.has_data_floor),
     }
 }
 
@@ -283,14 +313,6 @@ fn judge(answer: Answer, most: Option<u64>) -> Result<Word, String> {
     }
 }
 
-/// What Ethereum asks for a transaction before anything is run: for itself, for what it carries, and
-/// for making a contract. Some chains count otherwise, so less than this is only odd.
-fn least_gas(payload: &Payload) -> u64 {
-    let carried: u64 = payload.data.iter().map(|byte| if *byte == 0 { 4 } else { 16 }).sum();
-    let made = if payload.to.is_none() { 32_000 } else { 0 };
-    21_000 + carried + made
-}
-
 fn request(from: Address, payload: &Payload) -> Value {
     let mut request = json!({ "from": from, "value": payload.value });
     if let Some(to) = payload.to {
@@ -440,15 +462,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_before_anything_is_run() {
-        let to = Some(Address::ZERO);
-        let data = Bytes::from_static(&[0, 1, 2]);
-        for (payload, least) in [
-            (Payload { to, ..Payload::default() }, 21_000),
-            (Payload { to, data: data.clone(), ..Payload::default() }, 21_036),
-            (Payload { data, ..Payload::default() }, 53_036),
-        ] {
-            assert_eq!(least_gas(&payload), least, "{payload:?}");
+    fn hole_37_one_endpoint_of_several_does_not_say_which_rules_a_chain_has() {
+        let none = GasRules::default();
+        let shanghai = GasRules { counts_initcode: true, has_data_floor: false };
+        let all = GasRules::ALL;
+        type Case<'a> = (&'a [GasRules], usize, GasRules);
+        let cases: [Case<'_>; 9] = [
+            (&[], 1, none),
+            (&[shanghai], 1, shanghai),
+            (&[all], 2, none),
+            (&[all, none], 2, none),
+            (&[all, shanghai], 2, shanghai),
+            (&[all], 3, none),
+            (&[all, all], 3, all),
+            (&[all, all, none], 3, all),
+            (&[all, shanghai, none], 3, shanghai),
+        ];
+        for (shown, configured, expected) in cases {
+            let agreed = agreed_rules(shown.iter().copied(), configured);
+            assert_eq!(agreed, expected, "{shown:?} of {configured}");
         }
     }
 }

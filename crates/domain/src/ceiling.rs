@@ -108,6 +108,15 @@ pub enum GasLimitReached {
     },
 }
 
+impl GasLimitReached {
+    /// The most that is taken.
+    pub fn limit(&self) -> u64 {
+        match *self {
+            Self::Block { limit, .. } | Self::Unknown { limit, .. } => limit,
+        }
+    }
+}
+
 /// Whether a block of the chain has room for so much gas, by what its endpoints say.
 pub fn check_gas(wanted: u64, block: Option<u64>) -> Result<(), GasLimitReached> {
     match block {

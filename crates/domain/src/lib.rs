@@ -23,6 +23,8 @@
 //! | [`tx`] | how a managed transaction's state may change |
 //! | [`payload`] | what a transaction is to do, and when two requests are the same |
 //! | [`estimate`] | how often its gas is estimated before it is refused |
+//! | [`intrinsic`] | what gas it costs before anything of it is run |
+//! | [`queue`] | whether an account can pay for all that is open on its lane |
 //! | [`fees`] | what it pays |
 //! | [`ceiling`] | the most that it may offer, and the most gas that it may use |
 //! | [`wei`] | amounts as text |
@@ -46,6 +48,7 @@ pub mod fees;
 pub mod finality;
 pub mod headers;
 pub mod hold;
+pub mod intrinsic;
 pub mod key;
 pub mod lane;
 pub mod lane_event;
@@ -55,6 +58,7 @@ pub mod network;
 pub mod node;
 pub mod payload;
 pub mod plan;
+pub mod queue;
 pub mod quorum;
 pub mod quote;
 pub mod realign;
@@ -80,6 +84,7 @@ pub use fees::{FeeLimitReached, FeePolicy, FeeQuote, Fees, Market, gas_limit_for
 pub use finality::{Finality, Heads, SetBack, TakenBack, taken_back};
 pub use headers::{Fit, Header, HeaderWindow};
 pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark, USED_BY_OTHERS};
+pub use intrinsic::{AccessListSize, GasBelowIntrinsic, GasRules, check_intrinsic, intrinsic_gas};
 pub use jiff::Timestamp;
 pub use key::{KeyId, KeyName, KeyNameError};
 pub use lane::{ChainId, ChainIdTextError, Lane, LaneError};
@@ -90,6 +95,7 @@ pub use network::{Networks, NetworksError};
 pub use node::{Holder, Incarnation, NodeId, NodeMode, serves};
 pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
+pub use queue::{BalanceTooLow, check_balance, cost_of};
 pub use quorum::{Counted, Decision, Quorum, QuorumError, Verdict, Votes};
 pub use quote::TIMES_AGREED;
 pub use realign::{Ahead, Failover, HistoryChange, Loss, Others, REMEMBERED, Remembered};

@@ -101,7 +101,11 @@ codes! {
     FeeLimit "fee-limit" UNPROCESSABLE_ENTITY "The fees are above what is allowed"
         "The detail names the limit: max_fee_gwei of the [[chain]] or, where that is not set, ten times what the chain asks for now and 100 gwei at least. Offer less, or have whoever runs the server raise it.";
     GasLimit "gas-limit" UNPROCESSABLE_ENTITY "No block has room for so much gas"
-        "The detail names the limit, which the chain's endpoints say. Ask for less gas, or leave payload.gasLimit out to have it estimated.";
+        "most is the limit, which the chain's endpoints say. Ask for less gas, or leave payload.gasLimit out to have it estimated.";
+    GasBelowIntrinsic "gas-below-intrinsic" UNPROCESSABLE_ENTITY "The gas limit is below what the transaction costs before anything of it is run"
+        "Nothing was taken: no block would have it, and nothing behind it would be mined. least is what payload.gasLimit would have to be, and what is run costs more on top; leave it out to have it estimated. For a chain that counts gas by rules of its own, set intrinsic_gas of its [[chain]] to \"unchecked\".";
+    InsufficientFunds "insufficient-funds" UNPROCESSABLE_ENTITY "The account cannot pay for it and for what is open on its lane"
+        "Nothing was taken. least is what the account would have to have in wei, balance what it has, queued what everything open on its lane may cost. Send it money, or wait until some of that is mined. To have such requests taken and wait for money, set lane.underfunded to \"wait\".";
     FeeTooLow "fee-too-low" UNPROCESSABLE_ENTITY "The fees are too low to replace what was sent before"
         "The detail names the least. Leave the fees out to have the policy choose them.";
     LaneNotStarted "lane-not-started" CONFLICT "Nobody has used this signer yet"

@@ -53,6 +53,22 @@ pub(crate) struct ProblemBody {
     /// The transaction that has the request id, or that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     tx_id: Option<Uuid>,
+    /// The least that it would have to be: a gas limit, or what the account has in wei.
+    #[schema(value_type = Option<schema::Wei>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least: Option<String>,
+    /// The most that it may be: a gas limit, or what is offered for a unit of gas in wei.
+    #[schema(value_type = Option<schema::Wei>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most: Option<String>,
+    /// What the account has, in wei.
+    #[schema(value_type = Option<schema::Wei>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    balance: Option<String>,
+    /// What everything that is open on the lane may cost, in wei.
+    #[schema(value_type = Option<schema::Wei>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queued: Option<String>,
     /// Why the contract would revert.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -117,6 +133,10 @@ impl Problem {
                 errors: Vec::new(),
                 hold: None,
                 tx_id: None,
+                least: None,
+                most: None,
+                balance: None,
+                queued: None,
                 reason: None,
                 data: None,
                 retry_after: None,
@@ -163,6 +183,18 @@ impl Problem {
         self
     }
 
+    /// Names the number that would have been enough.
+    fn at_least(mut self, least: impl ToString) -> Self {
+        self.body.least = Some(least.to_string());
+        self
+    }
+
+    /// Names the number that would not have been too much.
+    fn at_most(mut self, most: impl ToString) -> Self {
+        self.body.most = Some(most.to_string());
+        self
+    }
+
     /// The document alone.
     pub(crate) fn into_body(self) -> Box<ProblemBody> {
         self.body
@@ -186,8 +218,21 @@ impl From<TxError> for Problem {
         match error {
             TxError::NoKey { .. } => Self::new(Code::NoKey, detail),
             TxError::NoChain { .. } => Self::new(Code::NoEndpoints, detail),
-            TxError::FeeLimit { .. } => Self::new(Code::FeeLimit, detail),
-            TxError::GasLimit(_) => Self::new(Code::GasLimit, detail),
+            TxError::FeeLimit { reached, .. } => {
+                Self::new(Code::FeeLimit, detail).at_most(reached.limit)
+            }
+            TxError::GasLimit(reached) => {
+                Self::new(Code::GasLimit, detail).at_most(reached.limit())
+            }
+            TxError::GasBelowIntrinsic(low) => {
+                Self::new(Code::GasBelowIntrinsic, detail).at_least(low.least)
+            }
+            TxError::InsufficientFunds(low) => {
+                let mut problem = Self::new(Code::InsufficientFunds, detail).at_least(low.needed());
+                problem.body.balance = Some(low.balance.to_string());
+                problem.body.queued = Some(low.queued.to_string());
+                problem
+            }
             TxError::Payload(error) => Self::payload(error),
             TxError::EstimationReverted { reason, data } => {
                 let mut problem = Self::new(Code::EstimationReverted, detail);

@@ -19,7 +19,7 @@ use stile_domain::{
 };
 use stile_engine::{
     CallLimits, ChainQuery, Managed, Mode, OutsideUse, QueueSettings, RejectPolicy, Retention,
-    Settings, Signers, TxSettings,
+    Settings, Signers, TxSettings, Underfunded,
 };
 use stile_server::{
     Authorities, ClusterOptions, ClusterSecret, Directory, NodeIdentity, NotHolder, ServeOptions,
@@ -338,6 +338,11 @@ fn tx_settings(config: &Config) -> TxSettings {
         bump_after: resubmit.enabled.then(|| resubmit.bump_after.get()),
         fees: Arc::new(Market { bump_permille: (resubmit.bump_percent * 10.0).ceil() as u32 }),
         fee_limits: config.chains.iter().filter_map(fee_limit).collect(),
+        own_gas_rules: config.chains.iter().filter_map(own_gas_rules).collect(),
+        underfunded: match config.lane.underfunded {
+            config::Underfunded::Refuse => Underfunded::Refuse,
+            config::Underfunded::Wait => Underfunded::Wait,
+        },
         outside_use: match config.lane.outside_use {
             config::OutsideUse::Pause => OutsideUse::Pause,
             config::OutsideUse::Follow => OutsideUse::Follow,
@@ -353,6 +358,12 @@ fn tx_settings(config: &Config) -> TxSettings {
 fn fee_limit(chain: &config::Chain) -> Option<(ChainId, u128)> {
     let wei = (chain.max_fee_gwei? * 1e9).round();
     Some((ChainId::new(chain.id).ok()?, wei as u128))
+}
+
+/// A chain that counts gas by rules of its own.
+fn own_gas_rules(chain: &config::Chain) -> Option<ChainId> {
+    let id = ChainId::new(chain.id).ok()?;
+    (chain.intrinsic_gas == config::IntrinsicGas::Unchecked).then_some(id)
 }
 
 /// The configured name, else host name and port.

@@ -70,6 +70,7 @@ mod lane_entries;
 mod mark_rules;
 mod node_store;
 mod open;
+mod open_costs;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 pub mod postgres;
@@ -90,6 +91,7 @@ pub use key_store::{ActiveKey, Key, KeyRef, KeyStore, NewKey, Rotated, Rotation}
 pub use lane_entries::SETTLES_ITSELF;
 pub use node_store::{Heard, LaneNews, LiveNode, NodeRecord, NodeStore};
 pub use open::{OpenOptions, open, patience};
+pub use open_costs::{Offer, OpenCost};
 pub use restore_store::{LostTx, Recovery, RestoreMark, RestoreStore};
 pub use rollout_store::{ImportEnd, ImportPart, Imported, OwnerChange, RolloutStore};
 pub use store::Store;

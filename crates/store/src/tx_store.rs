@@ -7,8 +7,8 @@ use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 
 use crate::{
     Acceptance, Attempt, HeaderUpdate, InFlightFrom, InFlightPage, LaneChanges, NewTx, NonceOwner,
-    OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx, TxBinding,
-    TxEvent, TxFilter, TxPage, Wish, Withdrawal,
+    OpenCost, OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx,
+    TxBinding, TxEvent, TxFilter, TxPage, Wish, Withdrawal,
 };
 
 /// The durable truth about managed transactions. See [`crate::Store`] for what holds of all calls.
@@ -153,6 +153,15 @@ pub trait TxStore: Send + Sync + std::fmt::Debug {
         all.sort_unstable_by_key(|open: &OpenTx| (open.tx.lane, open.tx.nonce));
         Ok(all)
     }
+
+    /// What the accounts of these lanes will be asked to pay for: what waits for a nonce, the oldest
+    /// `limit` of each lane, and as many of what has this nonce or a later one and is in no block, as far
+    /// as is on record.
+    async fn open_costs(
+        &self,
+        from: &[InFlightFrom],
+        limit: u32,
+    ) -> Result<Vec<OpenCost>, StoreError>;
 
     /// The transactions of these lanes, of one chain, that are done and were mined above this
     /// height: what a reorganisation down to it reopens.

@@ -22,6 +22,7 @@ use crate::error::NonceError;
 use crate::lanes::{Slot, Work};
 use crate::metrics;
 use crate::signers::LaneSigner;
+use crate::tx::balance::Ticket;
 use crate::tx::bind;
 use crate::tx::error::TxError;
 use crate::tx::memorise;
@@ -33,6 +34,8 @@ use crate::tx::track::Track;
 pub(crate) struct SendCall {
     pub(crate) new: NewTx,
     pub(crate) came: Instant,
+    /// By which it was let in.
+    pub(crate) ticket: Option<Ticket>,
     pub(crate) reply: oneshot::Sender<Result<Admitted, TxError>>,
 }
 
@@ -46,6 +49,9 @@ pub(crate) struct Admitted {
 
 impl SendCall {
     fn answer(self, result: Result<Admitted, TxError>) {
+        if let Some(ticket) = self.ticket {
+            ticket.answered(matches!(result, Ok(Admitted { new: true, .. })));
+        }
         metrics::accepted(match &result {
             Ok(Admitted { new: true, .. }) => "new",
             Ok(_) => "repeated",

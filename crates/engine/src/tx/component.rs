@@ -18,6 +18,7 @@ use crate::core::Core;
 use crate::dispatch::{Call, Dispatch};
 use crate::error::NonceError;
 use crate::tx::admit::{self, Admitted, SendCall};
+use crate::tx::balance::{self, Ticket};
 use crate::tx::confirmations::{self, BlockRef};
 use crate::tx::error::TxError;
 use crate::tx::limits;
@@ -87,7 +88,7 @@ const PREPARED_AT_ONCE: usize = 16;
 
 /// A request before its lane's turn.
 enum Prepared {
-    New(Box<NewTx>),
+    New(Box<NewTx>, Option<Ticket>),
     /// Answered already.
     Repeated(Box<Accepted>),
 }
@@ -167,10 +168,11 @@ impl Transactions {
         let mut answers = Vec::with_capacity(prepared.len());
         for prepared in prepared {
             answers.push(match prepared {
-                Ok(Prepared::New(new)) => {
+                Ok(Prepared::New(new, ticket)) => {
                     let (reply, answer) = oneshot::channel();
                     let lane = new.lane;
-                    lanes.entry(lane).or_default().push(SendCall { new: *new, came, reply });
+                    let call = SendCall { new: *new, came, ticket, reply };
+                    lanes.entry(lane).or_default().push(call);
                     Awaited::Answer(lane, answer)
                 }
                 Ok(Prepared::Repeated(accepted)) => Awaited::Known(Box::new(Ok(*accepted))),
@@ -217,7 +219,15 @@ impl Transactions {
         {
             return Ok(Prepared::Repeated(Box::new(repeated)));
         }
-        Ok(Prepared::New(Box::new(self.estimated(new).await?)))
+        let new = self.estimated(new).await?;
+        match balance::enter(&self.core, &new).await {
+            Ok(ticket) => Ok(Prepared::New(Box::new(new), ticket)),
+            Err(low) => {
+                let repeated = self.repeated(&new).await?;
+                let repeated = repeated.map(|repeated| Prepared::Repeated(Box::new(repeated)));
+                repeated.ok_or(low.into())
+            }
+        }
     }
 
     fn new_tx(&self, request: TxRequest) -> NewTx {
@@ -252,6 +262,8 @@ impl Transactions {
         let Some(track) = self.core.tracks.get(new.lane.chain) else { return Ok(new) };
         match track.pool.estimate_gas(new.lane.signer, &new.payload).await {
             Ok(estimate) => {
+                // An endpoint that says less would have the lane stand still: no block has such a one.
+                let estimate = limits::at_least(&self.core, track, &new.payload, estimate).await;
                 new.gas_limit = Some(limits::gas_limit(track, estimate).await);
             }
             Err(EstimateError::Reverted { reason, data }) => {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use stile_domain::{FeeLimitReached, GasLimitReached, Lane, PayloadError};
+use stile_domain::{
+    BalanceTooLow, FeeLimitReached, GasBelowIntrinsic, GasLimitReached, Lane, PayloadError,
+};
 use stile_store::{StoreError, Tx};
 
 use crate::NonceError;
@@ -40,6 +42,12 @@ pub enum TxError {
     /// No block has room for it.
     #[error(transparent)]
     GasLimit(#[from] GasLimitReached),
+    /// No block would have it: its gas limit is below what it costs before anything of it is run.
+    #[error(transparent)]
+    GasBelowIntrinsic(#[from] GasBelowIntrinsic),
+    /// Its account cannot pay for it, together with what is open on its lane.
+    #[error(transparent)]
+    InsufficientFunds(#[from] BalanceTooLow),
     /// Its execution would be reverted.
     #[error("the estimate says that it would be reverted: {reason}")]
     EstimationReverted {

@@ -1,14 +1,17 @@
-//! Requests that ask for more than their chain allows.
+//! Requests that ask for more than their chain allows, or for less gas than they need to begin with.
 //!
 //! They are refused before anything is written. What cannot be known at that time, because no endpoint
 //! says what the chain asks for or what its blocks have, is seen to when the nonce is bound: prices are
-//! cut to the limit then, and a gas limit that no block has room for is refused.
+//! cut to the limit then, and a gas limit that no block has room for, or that no block would have, is
+//! refused.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stile_chain::{BlockGasLimit, ChainPool};
-use stile_domain::{Lane, Payload, check_gas, gas_limit_for};
+use stile_chain::{BlockGasLimit, BlockTerms, ChainPool};
+use stile_domain::{
+    GasBelowIntrinsic, GasRules, Lane, Payload, check_gas, check_intrinsic, gas_limit_for,
+};
 use tokio::time::timeout;
 
 use crate::core::Core;
@@ -31,7 +34,7 @@ const MUCH_GAS: u64 = 4_000_000;
 /// Every block has room for a transfer.
 const TRANSFER_GAS: u64 = 21_000;
 
-/// The most gas of a chain's blocks, as its endpoints last said.
+/// The most gas of a chain's blocks and the rules by which it is counted, as its endpoints last said.
 #[derive(Debug, Default)]
 pub(crate) struct BlockGas {
     known: Mutex<Known>,
@@ -42,6 +45,7 @@ pub(crate) struct BlockGas {
 #[derive(Debug, Default, Clone, Copy)]
 struct Known {
     limit: Option<BlockGasLimit>,
+    rules: GasRules,
     asked: Option<Instant>,
 }
 
@@ -56,6 +60,18 @@ impl Known {
     }
 }
 
+impl Known {
+    /// What is known once this was told. What too few endpoints say changes no rule.
+    fn after(self, told: BlockTerms) -> Self {
+        let is_agreed = told.gas.is_some_and(|gas| gas.agreed.is_some());
+        Self {
+            limit: told.gas.or(self.limit),
+            rules: if is_agreed { told.rules } else { self.rules },
+            asked: Some(Instant::now()),
+        }
+    }
+}
+
 impl BlockGas {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
@@ -65,25 +81,56 @@ impl BlockGas {
         Some(*self.known()).filter(Known::is_fresh)
     }
 
-    /// What the endpoints say, or have said before.
+    /// The most gas of a block, as the endpoints say or have said before.
     pub(crate) async fn get(&self, pool: &ChainPool) -> Option<BlockGasLimit> {
+        self.ask(pool).await.limit
+    }
+
+    /// The rules by which gas is counted, as most of the endpoints say or have said before.
+    async fn rules(&self, pool: &ChainPool) -> GasRules {
+        self.ask(pool).await.rules
+    }
+
+    async fn ask(&self, pool: &ChainPool) -> Known {
         if let Some(known) = self.fresh() {
-            return known.limit;
+            return known;
         }
         let _turn = self.asking.lock().await;
         if let Some(known) = self.fresh() {
-            return known.limit;
+            return known;
         }
-        let told = pool.block_gas_limit(ANSWER_WITHIN).await;
+        let told = pool.block_terms(ANSWER_WITHIN).await;
         let mut known = self.known();
-        *known = Known { limit: told.or(known.limit), asked: Some(Instant::now()) };
-        known.limit
+        *known = known.after(told);
+        *known
     }
 }
 
 /// Whether a request states a gas limit that not every block has room for.
 pub(crate) fn states_gas(payload: &Payload) -> bool {
     payload.gas_limit.is_some_and(|gas| gas > TRANSFER_GAS)
+}
+
+/// Whether a gas limit is enough to begin with, where the chain counts as Ethereum does. What is enough
+/// by all rules takes no question.
+pub(crate) async fn check_least(
+    core: &Core,
+    track: &Track,
+    payload: &Payload,
+    gas: u64,
+) -> Result<(), GasBelowIntrinsic> {
+    if core.settings.tx.own_gas_rules.contains(&track.pool.chain())
+        || check_intrinsic(payload, gas, GasRules::ALL).is_ok()
+    {
+        return Ok(());
+    }
+    let rules = track.block_gas.rules(&track.pool).await;
+    check_intrinsic(payload, gas, rules)
+}
+
+/// What a transaction's gas limit has to be at least: this, or more.
+pub(crate) async fn at_least(core: &Core, track: &Track, payload: &Payload, gas: u64) -> u64 {
+    check_least(core, track, payload, gas).await.map_or_else(|low| low.least, |()| gas)
 }
 
 /// The gas limit for an estimate.
@@ -95,11 +142,13 @@ pub(crate) async fn gas_limit(track: &Track, estimate: u64) -> u64 {
     gas_limit_for(estimate, block)
 }
 
-/// Refuses a request that states more than is allowed on its chain.
+/// Refuses a request that states more than is allowed on its chain, or less gas than it needs to begin with.
 pub(crate) async fn check(core: &Core, lane: Lane, payload: &Payload) -> Result<(), TxError> {
     let Some(track) = core.tracks.get(lane.chain) else { return Ok(()) };
     check_fees(core, track, lane, payload).await?;
-    if let Some(gas) = payload.gas_limit.filter(|_| states_gas(payload)) {
+    let Some(gas) = payload.gas_limit else { return Ok(()) };
+    check_least(core, track, payload, gas).await?;
+    if states_gas(payload) {
         let block = track.block_gas.get(&track.pool).await;
         check_gas(gas, block.map(|gas| gas.middle))?;
     }
@@ -144,7 +193,28 @@ mod tests {
             (told(None), ago(1), true),
             (told(None), ago(11), false),
         ] {
-            assert_eq!(Known { limit, asked }.is_fresh(), is_fresh, "{limit:?} {asked:?}");
+            let known = Known { limit, asked, ..Known::default() };
+            assert_eq!(known.is_fresh(), is_fresh, "{limit:?} {asked:?}");
+        }
+    }
+
+    #[test]
+    fn hole_37_what_too_few_endpoints_say_changes_no_rule() {
+        let told =
+            |agreed, rules| BlockTerms { gas: Some(BlockGasLimit { middle: 30, agreed }), rules };
+        let none = GasRules::default();
+        let silent = BlockTerms::default();
+        let mut known = Known::default();
+        for (told, expected) in [
+            (silent, none),
+            (told(Some(30), GasRules::ALL), GasRules::ALL),
+            (told(None, none), GasRules::ALL),
+            (silent, GasRules::ALL),
+            // A development chain that was started anew.
+            (told(Some(30), none), none),
+        ] {
+            known = known.after(told);
+            assert_eq!(known.rules, expected, "{told:?}");
         }
     }
 

@@ -32,7 +32,8 @@
 //! | `resubmit` | timers |
 //! | `quotes` | what the chain asks for, as its endpoints last said |
 //! | `fees` | what attempts offer |
-//! | `limits` | requests that ask for more than is allowed |
+//! | `limits` | requests that ask for more than is allowed, or for less gas than they need |
+//! | `balance` | whether an account can pay for what it is asked to send, before that is accepted |
 //! | `bump` | which offer more by the clock |
 //! | `cause` | why a transaction gets a new attempt |
 //! | `replace` | new attempts: higher offers, and empty ones that withdraw or give up |
@@ -51,6 +52,7 @@
 mod abandon;
 mod admit;
 mod adopt;
+pub(crate) mod balance;
 pub(crate) mod bind;
 mod book;
 mod bump;

@@ -1,6 +1,6 @@
 //! What a node is told about managed transactions, once, at start.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,11 @@ pub struct TxSettings {
     /// The most that any attempt may offer for a unit of gas, in wei, by chain. On chains that are not
     /// named it is ten times what the chain asks for, see [`stile_domain::Ceiling`].
     pub fee_limits: HashMap<ChainId, u128>,
+    /// Chains that count gas by rules of their own. On the others a gas limit below what Ethereum asks for
+    /// before anything is run is refused.
+    pub own_gas_rules: HashSet<ChainId>,
+    /// What becomes of a request that its account cannot pay for.
+    pub underfunded: Underfunded,
     /// What is done when somebody else uses a lane's nonces.
     pub outside_use: OutsideUse,
     /// The silence after which a receipt is asked for by itself.
@@ -55,6 +60,8 @@ impl Default for TxSettings {
             bump_after: Some(Duration::from_secs(120)),
             fees: Arc::new(Market::default()),
             fee_limits: HashMap::new(),
+            own_gas_rules: HashSet::new(),
+            underfunded: Underfunded::Refuse,
             outside_use: OutsideUse::Pause,
             stale_receipt: Duration::from_secs(60),
             receipt_workers: 10,
@@ -69,6 +76,15 @@ impl TxSettings {
     pub(crate) fn fee_limit(&self, chain: ChainId) -> Option<u128> {
         self.fee_limits.get(&chain).copied()
     }
+}
+
+/// What becomes of a request that its account cannot pay for, together with what is open on its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Underfunded {
+    /// It is refused.
+    Refuse,
+    /// It is taken, and waits until there is money.
+    Wait,
 }
 
 /// What is done when somebody else uses a lane's nonces.

@@ -11,6 +11,7 @@ use stile_domain::{
 use tokio::sync::{Notify, Semaphore};
 
 use crate::tx::adopt::READERS;
+use crate::tx::balance::Balances;
 use crate::tx::book::{Book, Open};
 use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
@@ -39,8 +40,10 @@ pub(crate) struct Track {
     heads: Mutex<Option<Heads>>,
     /// What it asks for.
     pub(crate) quotes: Quotes,
-    /// The most gas of its blocks.
+    /// The most gas of its blocks, and by which rules it is counted.
     pub(crate) block_gas: BlockGas,
+    /// What accounts had when they were last looked at.
+    pub(crate) balances: Balances,
     adopted: Mutex<Vec<Lane>>,
     funds: Mutex<Funds>,
     estimates: Mutex<Estimates>,
@@ -128,6 +131,7 @@ impl Tracks {
                 heads: Mutex::default(),
                 quotes: Quotes::new(settings.fee_limit(pool.chain()).is_some()),
                 block_gas: BlockGas::default(),
+                balances: Balances::default(),
                 adopted: Mutex::default(),
                 funds: Mutex::default(),
                 estimates: Mutex::default(),

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 use stile_store::{
     Acceptance, Attempt, HeaderUpdate, InFlightFrom, InFlightPage, LaneChanges, NewTx, NonceOwner,
-    OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx, TxBinding,
-    TxEvent, TxFilter, TxPage, TxStore, Wish, Withdrawal,
+    OpenCost, OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx,
+    TxBinding, TxEvent, TxFilter, TxPage, TxStore, Wish, Withdrawal,
 };
 
 use super::spy::Spy;
@@ -130,6 +130,14 @@ impl TxStore for Spy {
         let page = self.inner.in_flight_page(from, limit).await.unwrap();
         self.page_read(&page);
         Ok(page)
+    }
+
+    async fn open_costs(
+        &self,
+        from: &[InFlightFrom],
+        limit: u32,
+    ) -> Result<Vec<OpenCost>, StoreError> {
+        self.inner.open_costs(from, limit).await
     }
 
     async fn done_between(

@@ -26,9 +26,9 @@ use std::path::Path;
 pub use self::load::{ConfigErrors, Origin, Problem};
 pub use self::model::{
     Chain, ChainQuery, ChainQueryMode, Cluster, Config, Confirmations, Failover, Finality,
-    FinalityTag, HeldExpiry, Invalidation, Lane, Lease, Log, LogFormat, LogLevel, Node, Nonce,
-    NonceMode, NotHolder, OutsideUse, Pooler, Redis, Registry, RejectPolicy, Resubmit, Retention,
-    Server, ServerLimits, ServerTls, Signer, SignerSource, Store, Tx,
+    FinalityTag, HeldExpiry, IntrinsicGas, Invalidation, Lane, Lease, Log, LogFormat, LogLevel,
+    Node, Nonce, NonceMode, NotHolder, OutsideUse, Pooler, Redis, Registry, RejectPolicy, Resubmit,
+    Retention, Server, ServerLimits, ServerTls, Signer, SignerSource, Store, Tx, Underfunded,
 };
 pub use self::reference::reference_markdown;
 pub use self::value::{

@@ -11,9 +11,10 @@ mod transaction;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::lists::{Chain, Signer, SignerSource};
+pub use self::lists::{Chain, IntrinsicGas, Signer, SignerSource};
 pub use self::nonce::{
-    ChainQuery, ChainQueryMode, HeldExpiry, Lane, Lease, Nonce, NonceMode, OutsideUse, RejectPolicy,
+    ChainQuery, ChainQueryMode, HeldExpiry, Lane, Lease, Nonce, NonceMode, OutsideUse,
+    RejectPolicy, Underfunded,
 };
 pub use self::registry::{Invalidation, Redis, Registry};
 pub use self::server::{Server, ServerLimits, ServerTls};

@@ -22,6 +22,7 @@ pub(crate) struct NodeOptions {
     signers: Vec<String>,
     endpoints: Vec<String>,
     max_fee_gwei: Option<f64>,
+    own_gas_rules: bool,
     max_concurrency: u32,
     further_chains: Vec<(u64, Vec<String>)>,
     environment: Vec<(String, String)>,
@@ -53,6 +54,7 @@ impl NodeOptions {
             signers: signers.iter().map(|signer| format!("address = \"{signer}\"")).collect(),
             endpoints: Vec::new(),
             max_fee_gwei: None,
+            own_gas_rules: false,
             max_concurrency: 0,
             further_chains: Vec::new(),
             environment: Vec::new(),
@@ -156,6 +158,12 @@ impl NodeOptions {
         self
     }
 
+    /// The chain counts gas by rules of its own.
+    pub(crate) fn own_gas_rules(mut self) -> Self {
+        self.own_gas_rules = true;
+        self
+    }
+
     /// How many calls may be under way at each endpoint.
     pub(crate) fn max_concurrency(mut self, calls: u32) -> Self {
         self.max_concurrency = calls;
@@ -249,6 +257,9 @@ impl NodeOptions {
         }
         if let Some(gwei) = self.max_fee_gwei {
             writeln!(text, "max_fee_gwei = {gwei:?}").expect("write to a string");
+        }
+        if self.own_gas_rules {
+            writeln!(text, "intrinsic_gas = \"unchecked\"").expect("write to a string");
         }
         if self.max_concurrency > 0 {
             writeln!(text, "max_concurrency = {}", self.max_concurrency)

@@ -6,13 +6,18 @@ use testkit::{eventually, eventually_within};
 use crate::stage::{LONG, SEND, Stage, assert_says};
 use crate::support::{Backend, id, text};
 
+/// A node that takes what an account cannot pay for.
+async fn waiting(backend: &Backend) -> Stage {
+    Stage::new(backend, |options| options.set("lane.underfunded", "wait")).await
+}
+
 /// A burst, half of which a chain node has; then the money goes. The blocks leave out what cannot be
 /// paid for, and pools forget it.
 ///
 /// Fails if what cannot be paid for is given up or is sent in circles, if nonces are bound for what
 /// cannot be sent, or if nobody notices that there is money again.
 async fn an_account_that_is_emptied_in_a_burst_waits_for_money(backend: Backend) {
-    let stage = Stage::new(&backend, |options| options).await;
+    let stage = waiting(&backend).await;
     stage.in_flight(1..=1).await;
     stage.mine(2).await;
     let enough = stage.anvil.balance(&stage.signer).await;
@@ -91,7 +96,7 @@ impl Stage {
 /// Fails if that waits for money that nobody needs once the endpoint has come to itself, or if what is
 /// withdrawn meanwhile waits with it.
 async fn hole_42_mad_fees_are_over_when_the_endpoint_is_well_again(backend: Backend) {
-    let stage = Stage::new(&backend, |options| options).await;
+    let stage = waiting(&backend).await;
     stage.in_flight(1..=1).await;
     stage.mine(2).await;
     // An ether for a unit of gas.

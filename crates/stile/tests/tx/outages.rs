@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use stile::B256;
 use testkit::{Anvil, AnvilOptions, RpcProxy, eventually};
 
-use crate::common::StileProcess;
+use crate::common::{NodeOptions, StileProcess};
 use crate::support::{Backend, assert_mined_once, id, transfer};
 
 const SEND: &str = "eth_sendRawTransaction";
@@ -21,10 +21,14 @@ struct Setup {
 impl Setup {
     /// A node that has the lane, with one transfer done.
     async fn new(backend: &Backend) -> Self {
+        Self::with(backend, |options| options).await
+    }
+
+    async fn with(backend: &Backend, change: impl FnOnce(NodeOptions) -> NodeOptions) -> Self {
         let options = AnvilOptions { block_time_seconds: Some(1), ..Default::default() };
         let anvil = Anvil::start(options).await;
         let proxy = RpcProxy::start(anvil.url()).await;
-        let node = backend.node(&proxy.url()).development_keys(1).start().await;
+        let node = change(backend.node(&proxy.url()).development_keys(1)).start().await;
         let signer = anvil.accounts().await.remove(0);
         let first = node.send_new(&transfer(&signer, 1)).await;
         node.reaches(id(&first), "CONFIRMED").await;
@@ -79,7 +83,8 @@ async fn answers_that_get_lost_change_nothing(backend: Backend) {
 
 /// Fails if a transaction that cannot be paid for is given up, or is not tried again.
 async fn a_signer_without_money_waits_until_it_has_some(backend: Backend) {
-    let setup = Setup::new(&backend).await;
+    let wait = |options: NodeOptions| options.set("lane.underfunded", "wait");
+    let setup = Setup::with(&backend, wait).await;
     setup.anvil.set_balance(&setup.signer, "1000".parse().unwrap()).await;
     let tx = setup.node.send_new(&transfer(&setup.signer, 2)).await;
     let held = setup.node.becomes(id(&tx), "the reason", |tx| {

@@ -11,8 +11,8 @@ use super::session::Sessions;
 use super::tx_rows;
 use crate::in_flight::{self, Candidate};
 use crate::{
-    Attempt, InFlightFrom, InFlightPage, LedgerOwner, NonceOwner, OpenTx, PageLimit, StoreError,
-    Tx, TxEvent, TxFilter, TxPage,
+    Attempt, InFlightFrom, InFlightPage, LedgerOwner, NonceOwner, OpenCost, OpenTx, PageLimit,
+    StoreError, Tx, TxEvent, TxFilter, TxPage,
 };
 
 fn uuids(ids: &[TxId]) -> Vec<Uuid> {
@@ -155,6 +155,32 @@ pub(super) async fn unestimated(
         .await?;
     found.iter().map(tx_rows::tx).collect()
 }
+
+pub(super) async fn open_costs(
+    sessions: &Sessions,
+    from: &[InFlightFrom],
+    limit: u32,
+) -> Result<Vec<OpenCost>, StoreError> {
+    if from.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = LaneColumns::of(from.iter().map(|from| from.lane));
+    let nonces: Vec<i64> =
+        from.iter().map(|from| i64::try_from(from.nonce).unwrap_or(i64::MAX)).collect();
+    let found = sessions
+        .read(
+            include_str!("sql/open_costs.sql"),
+            &[
+                (&columns.chains, Type::INT8_ARRAY),
+                (&columns.signers, Type::BYTEA_ARRAY),
+                (&nonces, Type::INT8_ARRAY),
+                (&i64::from(limit), Type::INT8),
+            ],
+        )
+        .await?;
+    found.iter().map(tx_rows::open_cost).collect()
+}
+
 pub(super) async fn in_flight_page(
     sessions: &Sessions,
     from: &[InFlightFrom],

@@ -14,8 +14,8 @@ use super::rows::{broken, lane, nonce};
 use crate::tx_columns::{fees_of, finality_of, finality_text};
 use crate::tx_types::read_outcome;
 use crate::{
-    Attempt, FencingToken, HistoryId, NewTx, OpenAttempt, OpenTx, StoreError, StreamPosition, Tx,
-    TxEvent, Wish,
+    Attempt, FencingToken, HistoryId, NewTx, Offer, OpenAttempt, OpenCost, OpenTx, StoreError,
+    StreamPosition, Tx, TxEvent, Wish,
 };
 
 /// The columns of a list of new transactions, as `unnest` takes them.
@@ -165,6 +165,24 @@ pub(super) fn attempt(row: &Row) -> Result<Attempt, StoreError> {
         last_sent_at: row.try_get("last_sent_at")?,
         sends: count(row, "sends")?,
         said: row.try_get("said")?,
+    })
+}
+
+pub(super) fn open_cost(row: &Row) -> Result<OpenCost, StoreError> {
+    let kind: Option<&str> = row.try_get("kind")?;
+    let fees: Option<serde_json::Value> = row.try_get("fees")?;
+    let offered = (kind, fees, row.try_get::<_, Option<i64>>("offered_gas")?);
+    Ok(OpenCost {
+        id: TxId(row.try_get("tx_id")?),
+        lane: lane(row)?,
+        payload: row.try_get::<_, Json<Payload>>("payload")?.0,
+        gas_limit: row.try_get::<_, Option<i64>>("gas_limit")?.map(i64::unsigned_abs),
+        offer: match offered {
+            (Some(kind), Some(fees), Some(gas)) => {
+                Some(Offer::of(kind, &fees, gas).ok_or_else(|| broken("fees"))?)
+            }
+            _ => None,
+        },
     })
 }
 

@@ -12,8 +12,8 @@ use super::record::Record;
 use super::{PostgresStore, headers, read_txs, retention, stream, wishes};
 use crate::{
     Acceptance, Attempt, HeaderUpdate, InFlightFrom, InFlightPage, LaneChanges, NewTx, NonceOwner,
-    OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx, TxBinding,
-    TxEvent, TxFilter, TxPage, TxStore, Wish, Withdrawal,
+    OpenCost, OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx,
+    TxBinding, TxEvent, TxFilter, TxPage, TxStore, Wish, Withdrawal,
 };
 
 #[async_trait]
@@ -135,6 +135,14 @@ impl TxStore for PostgresStore {
         limit: PageLimit,
     ) -> Result<InFlightPage, StoreError> {
         read_txs::in_flight_page(&self.sessions, from, limit).await
+    }
+
+    async fn open_costs(
+        &self,
+        from: &[InFlightFrom],
+        limit: u32,
+    ) -> Result<Vec<OpenCost>, StoreError> {
+        read_txs::open_costs(&self.sessions, from, limit).await
     }
 
     async fn done_between(

@@ -8,8 +8,8 @@ use super::stream::THIS_HISTORY;
 use super::{rows, tx_rows};
 use crate::in_flight::{self, Candidate};
 use crate::{
-    Attempt, InFlightFrom, InFlightPage, LedgerOwner, NonceOwner, OpenTx, PageLimit, StoreError,
-    Tx, TxEvent, TxFilter, TxPage,
+    Attempt, InFlightFrom, InFlightPage, LedgerOwner, NonceOwner, OpenCost, OpenTx, PageLimit,
+    StoreError, Tx, TxEvent, TxFilter, TxPage,
 };
 
 pub(super) fn tx(connection: &Connection, id: TxId) -> Result<Option<Tx>, StoreError> {
@@ -154,6 +154,39 @@ pub(super) fn unestimated(
         ),
         params![rows::chain(lane), lane.signer.as_slice(), limit],
     )
+}
+
+/// Call data is left out: it may be long, and its price is in the gas.
+pub(super) fn open_costs(
+    connection: &Connection,
+    from: &InFlightFrom,
+    limit: u32,
+) -> Result<Vec<OpenCost>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT * FROM (
+             SELECT chain_id, signer, tx_id, json_remove(payload, '$.data') AS payload, gas_limit,
+                    NULL AS kind, NULL AS fees, NULL AS offered_gas
+             FROM tx INDEXED BY tx_waiting
+             WHERE chain_id = ?1 AND signer = ?2 AND state = 'CREATED'
+             ORDER BY position LIMIT ?4)
+         UNION ALL
+         SELECT * FROM (
+             SELECT t.chain_id, t.signer, t.tx_id, json_remove(t.payload, '$.data'), t.gas_limit,
+                    a.kind, a.fees, a.gas_limit
+             FROM tx t INDEXED BY tx_open
+             JOIN attempt a ON a.tx_id = t.tx_id
+                AND a.number = (SELECT max(newest.number) FROM attempt newest
+                                WHERE newest.tx_id = t.tx_id)
+             WHERE t.chain_id = ?1 AND t.signer = ?2 AND t.nonce >= ?3
+               AND t.state IN ('ALLOCATED', 'SUBMITTED', 'TRACKING') AND t.state <> 'TRACKING'
+               AND t.rival_block IS NULL
+             ORDER BY t.nonce LIMIT ?4)",
+    )?;
+    let InFlightFrom { lane, nonce } = from;
+    let lowest = i64::try_from(*nonce).unwrap_or(i64::MAX);
+    let key = params![rows::chain(*lane), lane.signer.as_slice(), lowest, i64::from(limit)];
+    let found = statement.query_map(key, tx_rows::open_cost)?;
+    Ok(found.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn in_flight_page(

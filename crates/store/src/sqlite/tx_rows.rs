@@ -15,8 +15,8 @@ use super::rows::{broken, lane, nonce, time};
 use crate::tx_columns::{fees_of, finality_of};
 use crate::tx_types::read_outcome;
 use crate::{
-    Attempt, FencingToken, HistoryId, LaneEvent, OpenAttempt, StoreError, StreamPosition, Tx,
-    TxEvent, Wish,
+    Attempt, FencingToken, HistoryId, LaneEvent, Offer, OpenAttempt, OpenCost, StoreError,
+    StreamPosition, Tx, TxEvent, Wish,
 };
 
 /// A value as JSON.
@@ -128,6 +128,24 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         last_sent_at: optional_time(row, "last_sent_at")?,
         sends: row.get("sends")?,
         said: optional_json(row, "said")?,
+    })
+}
+
+pub(super) fn open_cost(row: &Row<'_>) -> rusqlite::Result<OpenCost> {
+    let fees: Option<serde_json::Value> = optional_json(row, "fees")?;
+    let offered = (row.get::<_, Option<String>>("kind")?, fees, row.get("offered_gas")?);
+    Ok(OpenCost {
+        id: TxId(row.get("tx_id")?),
+        lane: lane(row)?,
+        payload: from_json(row, "payload")?,
+        gas_limit: optional_number(row, "gas_limit")?,
+        offer: match offered {
+            (Some(kind), Some(fees), Some(gas)) => {
+                let offer = Offer::of(&kind, &fees, gas);
+                Some(offer.ok_or_else(|| broken(row, "fees", Type::Text))?)
+            }
+            _ => None,
+        },
     })
 }
 

@@ -8,8 +8,8 @@ use stile_domain::{B256, ChainId, Header, Lane, NodeId, Nonce, TxId};
 use super::{SqliteStore, accept, bind_txs, headers, read_txs, record, retention, stream, wishes};
 use crate::{
     Acceptance, Attempt, HeaderUpdate, InFlightFrom, InFlightPage, LaneChanges, NewTx, NonceOwner,
-    OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx, TxBinding,
-    TxEvent, TxFilter, TxPage, TxStore, Wish, Withdrawal,
+    OpenCost, OpenTx, PageLimit, Recorded, Refusal, StoreError, StreamEvent, StreamPosition, Tx,
+    TxBinding, TxEvent, TxFilter, TxPage, TxStore, Wish, Withdrawal,
 };
 
 #[async_trait]
@@ -192,6 +192,22 @@ impl TxStore for SqliteStore {
     ) -> Result<InFlightPage, StoreError> {
         let from = from.to_vec();
         self.read(move |c| read_txs::in_flight_page(c, &from, limit)).await
+    }
+
+    async fn open_costs(
+        &self,
+        from: &[InFlightFrom],
+        limit: u32,
+    ) -> Result<Vec<OpenCost>, StoreError> {
+        let from = from.to_vec();
+        self.read(move |c| {
+            let mut costs = Vec::new();
+            for from in &from {
+                costs.extend(read_txs::open_costs(c, from, limit)?);
+            }
+            Ok(costs)
+        })
+        .await
     }
 
     async fn done_between(

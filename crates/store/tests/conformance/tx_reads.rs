@@ -1,12 +1,12 @@
 //! Reads of transactions: by name, in pages, what waits, what is open, what is done.
 
-use stile_domain::{ChainId, Lane, Outcome, Step, TxState};
-use stile_store::{NewTx, Set, Store, Tx, TxFilter};
+use stile_domain::{AttemptKind, Bytes, ChainId, Fees, Lane, Outcome, Payload, Step, TxState};
+use stile_store::{InFlightFrom, NewTx, Offer, Set, Store, Tx, TxFilter};
 
 use crate::common::{
-    Bench, LEASE, accept, accept_one, bind, bind_new, bind_txs, change, claim_at, created, fresh,
-    held, lane, lanes, named, new_tx, node, read_tx, receipt, record_one, steps, tx_id, view,
-    waiting_binding,
+    Bench, LEASE, accept, accept_one, attempt, bind, bind_new, bind_txs, change, claim_at, created,
+    fresh, held, lane, lanes, named, new_tx, node, read_tx, receipt, record_one, steps, tx_id,
+    view, waiting_binding,
 };
 
 on_both_stores!(
@@ -16,6 +16,7 @@ on_both_stores!(
     pages_are_filtered,
     what_waits_comes_oldest_first,
     what_is_open_comes_with_its_attempts,
+    hole_37_what_an_account_will_be_asked_to_pay_for,
     what_is_done_above_a_height,
     lanes_count_what_flies_and_what_waits,
     amounts_beyond_64_bits_survive,
@@ -144,6 +145,53 @@ async fn what_is_open_comes_with_its_attempts(bench: Bench) {
         assert!(!open.forked);
     }
     assert!(store.open_txs(&[]).await.unwrap().is_empty());
+}
+
+async fn hole_37_what_an_account_will_be_asked_to_pay_for(bench: Bench) {
+    let store = &*bench.store;
+    let [one, two] = lanes();
+    let claim = claim_at(store, &node("a"), one, 0).await;
+    let txs = bind_txs(store, bind_new(claim, 0, (0..5).map(|_| new_tx(one)))).await.unwrap();
+    steps(store, claim, &txs[0], &[MINED]).await;
+    steps(store, claim, &txs[1], &[MINED, Step::Final]).await;
+    steps(store, claim, &txs[2], &[Step::Sent]).await;
+    // A newer attempt that offers more, and cancels.
+    let mut raised = attempt();
+    raised.kind = AttemptKind::Cancel;
+    raised.fees = Fees::Legacy { gas_price: u128::MAX };
+    raised.gas_limit = 30_000;
+    let mut bumped = change(&txs[3], Step::CancelRequested);
+    bumped.attempt = Some(raised.clone());
+    record_one(store, claim, bumped).await;
+    let known = NewTx { gas_limit: Some(77_000), ..new_tx(one) };
+    let waiting = accept(store, &[known, new_tx(one), new_tx(two)]).await;
+    let waiting: Vec<Tx> = waiting.into_iter().map(created).collect();
+
+    let asked = async |lane, nonce, limit| {
+        let from = InFlightFrom { lane, nonce };
+        let mut found = store.open_costs(&[from], limit).await.unwrap();
+        found.sort_by_key(|cost| (cost.offer.is_none(), cost.id));
+        found
+    };
+    let found = asked(one, 0, 10).await;
+    let ids: Vec<_> = found.iter().map(|cost| cost.id).collect();
+    let in_flight = [txs[2].id, txs[3].id, txs[4].id];
+    assert_eq!(ids, [&in_flight[..], &[waiting[0].id, waiting[1].id]].concat());
+    let offer = Offer { kind: AttemptKind::Send, fees: attempt().fees, gas_limit: 21_000 };
+    let last = Offer { kind: raised.kind, fees: raised.fees, gas_limit: raised.gas_limit };
+    let offers: Vec<_> = found.iter().map(|cost| cost.offer).collect();
+    assert_eq!(offers, [Some(offer), Some(last), Some(offer), None, None]);
+    assert_eq!((found[3].gas_limit, found[4].gas_limit), (Some(77_000), None));
+    for cost in &found {
+        assert_eq!(cost.lane, one);
+        let without_data = Payload { data: Bytes::new(), ..txs[0].payload.clone() };
+        assert_eq!(cost.payload, without_data);
+    }
+    assert_eq!(asked(one, 4, 10).await.len(), 3, "what the chain has passed is left out");
+    assert_eq!(asked(one, 0, 1).await.len(), 2, "one that waits, and one that does not");
+    let both = [InFlightFrom { lane: two, nonce: 0 }, InFlightFrom { lane: one, nonce: 9 }];
+    assert_eq!(store.open_costs(&both, 10).await.unwrap().len(), 3);
+    assert!(store.open_costs(&[], 10).await.unwrap().is_empty());
 }
 
 async fn what_is_done_above_a_height(bench: Bench) {

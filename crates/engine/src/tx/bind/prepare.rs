@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use serde_json::json;
-use stile_domain::{Standing, Step, check_gas};
+use stile_domain::{GasBelowIntrinsic, Standing, Step, check_gas};
 use stile_store::{Claim, LaneChanges, NewEvent, Set, Tx, TxChange};
 use tracing::{debug, warn};
 
@@ -69,6 +69,12 @@ pub(super) async fn prepare(
                 }
                 _ if is_stuck => {}
                 Estimate::Known(gas_limit) => {
+                    let least = limits::at_least(core, track, &tx.payload, gas_limit).await;
+                    if let Some(stated) = tx.payload.gas_limit.filter(|stated| *stated < least) {
+                        refused.push((tx, GasBelowIntrinsic { stated, least }.to_string()));
+                        continue;
+                    }
+                    let gas_limit = gas_limit.max(least);
                     // It was taken: what most endpoints do not say is found out when it is sent.
                     if let (Some(stated), Some(_)) = (tx.payload.gas_limit, block)
                         && let Err(above) = check_gas(stated, block)

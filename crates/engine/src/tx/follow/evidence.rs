@@ -449,7 +449,7 @@ pub(super) async fn two_agree(track: &Track, height: u64, hash: B256) -> bool {
 #[cfg(test)]
 mod tests {
     use stile_chain::Sighting;
-    use stile_domain::ChainId;
+    use stile_domain::{ChainId, GasRules};
 
     use super::*;
 
@@ -459,7 +459,8 @@ mod tests {
 
     fn block(hash: B256, transactions: Vec<Sighting>) -> Block {
         let header = Header { height: 5, hash, parent: B256::ZERO };
-        Block { header, transactions, timestamp: 0, base_fee: None, gas_limit: None }
+        let rules = GasRules::default();
+        Block { header, transactions, timestamp: 0, base_fee: None, gas_limit: None, rules }
     }
 
     fn receipt(status: bool) -> Receipt {

@@ -206,6 +206,7 @@ pub(super) async fn forget(core: &Arc<Core>, track: &Track, height: u64) -> Resu
 #[cfg(test)]
 mod tests {
     use stile_chain::Block;
+    use stile_domain::GasRules;
 
     use super::*;
 
@@ -218,6 +219,7 @@ mod tests {
             timestamp: 0,
             base_fee: None,
             gas_limit: None,
+            rules: GasRules::default(),
         };
         let steps = |leap, above, blocks: &[Block]| {
             question(&Steps { above, blocks: blocks.to_vec(), leap })

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Origin;
-use crate::config::value::{ConnectionUrl, HumanDuration, SecretReference};
+use crate::config::value::{ConnectionUrl, HumanDuration, SecretReference, choice};
 
 /// One `[[chain]]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,27 @@ pub struct Chain {
     /// How long each endpoint has for an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_timeout: Option<HumanDuration>,
+    /// Whether a gas limit is checked against what a transaction costs before anything of it is run.
+    #[serde(default, skip_serializing_if = "IntrinsicGas::is_default")]
+    pub intrinsic_gas: IntrinsicGas,
+}
+
+choice! {
+    /// By which rules gas is counted before anything is run.
+    #[derive(Default)]
+    pub enum IntrinsicGas {
+        /// By Ethereum's: a gas limit below that is refused.
+        #[default]
+        Ethereum = "ethereum",
+        /// By the chain's own: nothing is checked.
+        Unchecked = "unchecked",
+    }
+}
+
+impl IntrinsicGas {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -139,6 +139,18 @@ choice! {
     }
 }
 
+choice! {
+    /// What becomes of a request that its account cannot pay for.
+    #[derive(Default)]
+    pub enum Underfunded {
+        /// It is refused.
+        #[default]
+        Refuse = "refuse",
+        /// It is taken, and waits for money.
+        Wait = "wait",
+    }
+}
+
 /// `[lane]`: what holds for each lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -147,10 +159,16 @@ pub struct Lane {
     pub max_in_flight: usize,
     /// What happens when somebody else uses the signer.
     pub outside_use: OutsideUse,
+    /// What becomes of a request that its account cannot pay for, with what is open on the lane.
+    pub underfunded: Underfunded,
 }
 
 impl Default for Lane {
     fn default() -> Self {
-        Self { max_in_flight: 500, outside_use: OutsideUse::default() }
+        Self {
+            max_in_flight: 500,
+            outside_use: OutsideUse::default(),
+            underfunded: Underfunded::default(),
+        }
     }
 }

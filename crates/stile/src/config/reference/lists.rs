@@ -2,6 +2,7 @@
 
 use super::Preset::{Required, Unset, Value};
 use super::{Key, MINUTE_MS, Section, duration};
+use crate::config::IntrinsicGas;
 use crate::config::value::Kind;
 
 /// The highest chain id that fits a signature (EIP-2294).
@@ -57,6 +58,15 @@ pub(super) const CHAIN: Section = Section {
             Value("3s"),
             "How long each of these endpoints has for an answer; a batch is given moderately longer. Raise \
              it where the only endpoint is slow: one that never answers in time counts as away.",
+        ),
+        Key::new(
+            "intrinsic_gas",
+            Kind::Choice(IntrinsicGas::NAMES),
+            Value("ethereum"),
+            "Whether a gas limit is refused with 422 that is below what the transaction costs before \
+             anything of it is run, by Ethereum's rules: 21000, call data, creation, and what Shanghai and \
+             Prague have added, if the newest block shows that the chain has them. `unchecked` is for \
+             chains that count gas by rules of their own, as those of ZKsync do.",
         ),
     ],
 };

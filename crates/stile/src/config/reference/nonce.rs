@@ -3,7 +3,7 @@
 use super::Preset::Value;
 use super::{HOUR_MS, Key, MINUTE_MS, SECOND_MS, Section, duration};
 use crate::config::value::Kind;
-use crate::config::{ChainQueryMode, HeldExpiry, NonceMode, OutsideUse, RejectPolicy};
+use crate::config::{ChainQueryMode, HeldExpiry, NonceMode, OutsideUse, RejectPolicy, Underfunded};
 
 pub(super) const NONCE: Section = Section {
     name: "nonce",
@@ -128,6 +128,15 @@ pub(super) const LANE: Section = Section {
             Value("pause"),
             "What happens when the chain shows that somebody else used the signer: the lane is \
              paused until an operator resumes it, or follows the chain.",
+        ),
+        Key::new(
+            "underfunded",
+            Kind::Choice(Underfunded::NAMES),
+            Value("refuse"),
+            "What becomes of a request that its account cannot pay for. What it needs is value and all of \
+             the gas at the highest price offered, of this request and of everything that is open on the \
+             lane: the same as chain nodes ask for. `\"refuse\"` answers with 422 and the balance that it \
+             would have to have. `\"wait\"` takes the request; it is sent when there is money.",
         ),
     ],
 };

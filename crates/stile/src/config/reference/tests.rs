@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::{Key, Preset, SECTIONS, Section, reference_markdown};
 use crate::config::value::{Given, HumanDuration, Kind};
-use crate::config::{Chain, Config, ConnectionUrl, Origin, Signer, SignerSource};
+use crate::config::{Chain, Config, ConnectionUrl, IntrinsicGas, Origin, Signer, SignerSource};
 
 /// A value the key accepts, other than its default.
 fn sample(kind: Kind) -> Value {
@@ -121,6 +121,7 @@ fn lists_have_the_keys_of_the_model() {
         max_concurrency: 8,
         quorum: Some(1),
         answer_timeout: Some(HumanDuration::from_secs(5)),
+        intrinsic_gas: IntrinsicGas::Unchecked,
     };
     let mut model: Vec<String> = flattened("chain", chain).into_keys().collect();
     for source in [
