@@ -6,9 +6,11 @@
 //! | `agreement` | what the endpoints agree on |
 //! | `step` | how the lane stands to its chain |
 //! | `head` | the transaction that the chain waits for |
+//! | `pace` | whether the chain makes blocks, and gives the finality that is asked for |
 
 mod agreement;
 mod head;
+mod pace;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -17,6 +19,7 @@ use serde::Serialize;
 
 use self::agreement::agreement;
 use self::head::head;
+use self::pace::pace;
 pub(super) use self::step::claimed;
 use self::step::out_of_step;
 use super::facts::LaneFacts;
@@ -106,6 +109,7 @@ pub(super) fn diagnose(facts: LaneFacts) -> Diagnosis {
     findings.extend(endpoints(&facts));
     findings.extend(read_only(&facts));
     findings.extend(agreement(&facts));
+    findings.extend(pace(&facts));
     findings.extend(out_of_step(&facts));
     if let Some(tx) = facts.head.as_ref().and_then(|head| head.tx.as_ref()) {
         findings.extend(head(&facts, tx));

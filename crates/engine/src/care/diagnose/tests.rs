@@ -57,6 +57,7 @@ fn facts() -> LaneFacts {
         head: Some(sent(SubState::Pending, 20)),
         endpoints: vec![endpoint(Some(5), Some(true))],
         agreement: None,
+        pace: None,
     }
 }
 
