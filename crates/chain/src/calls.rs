@@ -23,6 +23,7 @@ pub(crate) enum Method {
     SendRaw,
     Subscribe,
     SignTransaction,
+    ClientVersion,
 }
 
 /// The names that the label `method` of `stile_chain_calls_total` and `stile_chain_call_seconds`
@@ -46,6 +47,7 @@ pub const CALL_METHODS: &[&str] = &[
     "eth_sendRawTransaction",
     "eth_subscribe",
     "eth_signTransaction",
+    "web3_clientVersion",
 ];
 
 impl Method {
@@ -86,6 +88,7 @@ mod tests {
         assert_eq!(Method::Balance.name(), "eth_getBalance");
         assert_eq!(Method::TransactionReceipt.name(), "eth_getTransactionReceipt");
         assert_eq!(Method::SignTransaction.name(), "eth_signTransaction");
-        assert_eq!(Method::SignTransaction as usize + 1, CALL_METHODS.len());
+        assert_eq!(Method::ClientVersion.name(), "web3_clientVersion");
+        assert_eq!(Method::ClientVersion as usize + 1, CALL_METHODS.len());
     }
 }

@@ -529,9 +529,32 @@ fn shorten(text: &str) -> String {
 pub(crate) fn is_unsupported(error: &CallError) -> bool {
     let CallError::Said { code, message, .. } = error else { return false };
     let text = message.to_lowercase();
-    let phrases = ["not supported", "unsupported", "does not exist", "not available", "not found"];
+    let is_about_a_method = ["method", "eth_", "web3_"].iter().any(|name| text.contains(name));
     matches!(code, -32601 | -32602 | -32004)
-        || (text.contains("method") && phrases.iter().any(|phrase| text.contains(phrase)))
+        || (is_about_a_method && NOT_OFFERED.iter().any(|phrase| text.contains(phrase)))
+}
+
+/// Whether a transaction is refused for its kind, whatever is in it.
+pub(crate) fn is_about_the_type(error: &CallError) -> bool {
+    let CallError::Said { message, .. } = error else { return false };
+    let text = message.to_lowercase();
+    let phrases = [
+        "transaction type not supported",
+        "transaction type is not supported",
+        "unsupported transaction type",
+        "unknown transaction type",
+        "invalid transaction type",
+        "tx type not supported",
+    ];
+    phrases.iter().any(|phrase| text.contains(phrase))
+}
+
+/// Whether an endpoint says that it does not have a block, and so that it has looked for it.
+pub(crate) fn is_no_such_block(error: &CallError) -> bool {
+    let CallError::Said { message, .. } = error else { return false };
+    let text = message.to_lowercase();
+    let says = |phrase| text.contains(phrase);
+    says("header not found") || (says("block") && (says("not found") || says("unknown")))
 }
 
 #[cfg(test)]
@@ -729,8 +752,19 @@ mod tests {
     fn a_method_that_is_not_offered_is_known_by_its_error() {
         let geth = "the method eth_getBlockReceipts does not exist/is not available";
         assert!(is_unsupported(&said(-32601, geth)));
-        assert!(is_unsupported(&said(-32000, "Unsupported method: eth_getBlockReceipts")));
+        for (code, message) in [
+            (-32000, "Unsupported method: eth_getBlockReceipts"),
+            (-32600, "Unsupported method"),
+            (-32000, "method not found"),
+            (-32000, "the method eth_getBlockReceipts does not exist"),
+            (-32000, "eth_getBlockReceipts is not available on this plan"),
+            (-32603, "Method eth_getBlockReceipts not supported."),
+            (-32000, "eth_feeHistory is disabled"),
+        ] {
+            assert!(is_unsupported(&said(code, message)), "{message}");
+        }
         assert!(!is_unsupported(&said(-32000, "block not found")));
+        assert!(!is_unsupported(&said(-32603, "Internal error")));
         assert!(!is_unsupported(&CallError::Unreachable));
     }
 }

@@ -1,6 +1,6 @@
 //! One endpoint of a chain and what is known of it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,14 @@ use stile_domain::{ChainId, Header};
 
 use crate::blocks::{Block, With, latest_call, read_block, tag_call};
 use crate::calls::Method;
+use crate::capability::{Capability, CapabilityRow, Learned};
 use crate::estimate_block::EstimateBlock;
 use crate::hints::Announcer;
 use crate::judge::{Judgement, TOLERATED_LAG};
 use crate::places::Places;
+use crate::probe::{Asked, EndpointCapabilities};
 use crate::rpc::{Answer, Call, CallError, Rpc, read_some};
+use crate::tags::{Tag, TagWord, tag_word};
 use crate::taking::{Change, Exchange, Taking, Turn};
 use crate::target::{EndpointError, Target};
 
@@ -85,6 +88,9 @@ pub(crate) struct Sight {
     pub(crate) trouble: Option<String>,
     pub(crate) doubt: Option<Doubt>,
 }
+/// How often in a row a block's receipts may fail before they are asked for one by one.
+const RECEIPTS_GIVEN_UP: u32 = 3;
+
 /// How long nobody waits for an endpoint that was left behind, where the others are enough.
 const LATE_FOR: Duration = Duration::from_secs(30);
 
@@ -124,12 +130,14 @@ pub(crate) struct Endpoint {
     standing: Mutex<Standing>,
     /// Whether it takes transactions.
     taking: Mutex<Taking>,
-    /// It said that it does not offer `eth_getBlockReceipts`.
-    pub(crate) lacks_block_receipts: AtomicBool,
+    /// How often in a row a block's receipts were not to be had.
+    block_receipts_failed: AtomicU32,
     /// The most gas of a block, as it last said; 0 if it never did.
     block_gas: AtomicU64,
-    /// On top of which block it estimates.
-    estimate_block: Mutex<EstimateBlock>,
+    /// What it can do.
+    learned: Mutex<Learned>,
+    /// When it was asked for that.
+    asked: Mutex<Asked>,
 }
 
 /// Nothing is known at first, and then it is not usable: an endpoint is verified before use.
@@ -212,17 +220,16 @@ impl Endpoint {
         let rpc = Rpc::new(target, timeout, Some(heads))?;
         let (standing, taking) = (Mutex::default(), Mutex::default());
         let digest = hex::encode(&keccak256(url.trim())[..8]);
-        let (lacks_block_receipts, block_gas) = (AtomicBool::new(false), AtomicU64::new(0));
-        let estimate_block = Mutex::default();
         Ok(Self {
             rpc,
             chain,
             digest,
             standing,
             taking,
-            lacks_block_receipts,
-            block_gas,
-            estimate_block,
+            block_receipts_failed: AtomicU32::new(0),
+            block_gas: AtomicU64::new(0),
+            learned: Mutex::default(),
+            asked: Mutex::default(),
         })
     }
 
@@ -230,14 +237,108 @@ impl Endpoint {
         self.rpc.shown()
     }
 
-    /// The best block that it is known to estimate on top of.
-    pub(crate) fn estimate_block(&self) -> EstimateBlock {
-        *self.estimate_block.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether it can do something, as far as that is known.
+    pub(crate) fn knows(&self, capability: Capability) -> Option<bool> {
+        self.learned().knows(capability, Instant::now())
     }
 
-    /// It has estimated on top of this one.
+    /// It showed that it can do something, or that it cannot.
+    pub(crate) fn learn(&self, capability: Capability, can: bool) {
+        self.learned().note(capability, can, Instant::now());
+    }
+
+    /// Whether asking for a tag may tell something new.
+    pub(crate) fn is_to_be_asked(&self, tag: Tag) -> bool {
+        self.learned().is_to_be_asked(tag, Instant::now())
+    }
+
+    /// What it said when it was asked for the block of this name.
+    pub(crate) fn note_tag(&self, tag: Tag, word: TagWord) {
+        let height = self.head();
+        self.learned().note_tag(tag, word, height, Instant::now());
+    }
+
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The best block that it is known to estimate on top of.
+    pub(crate) fn estimate_block(&self) -> EstimateBlock {
+        EstimateBlock::best(
+            self.knows(Capability::EstimateOnPending),
+            self.knows(Capability::EstimateOnBlock),
+        )
+    }
+
+    /// It has estimated on top of this one, after it refused the better ones.
     pub(crate) fn note_estimate_block(&self, block: EstimateBlock) {
-        *self.estimate_block.lock().unwrap_or_else(PoisonError::into_inner) = block;
+        self.learn(Capability::EstimateOnPending, block == EstimateBlock::Pending);
+        self.learn(Capability::EstimateOnBlock, block != EstimateBlock::Unnamed);
+    }
+
+    /// Another node is behind the address: what was known is not known of that one.
+    pub(crate) fn forget_capabilities(&self) {
+        self.learned().forget();
+    }
+
+    /// A block's receipts were not to be had, by an error that does not say that they never are. What
+    /// fails again and again is as good as not offered.
+    pub(crate) fn note_block_receipts(&self, had: bool) {
+        let failed = match had {
+            true => 0,
+            false => self.block_receipts_failed.load(Ordering::Relaxed) + 1,
+        };
+        self.block_receipts_failed.store(failed % RECEIPTS_GIVEN_UP, Ordering::Relaxed);
+        if had {
+            self.learn(Capability::BlockReceipts, true);
+        } else if failed >= RECEIPTS_GIVEN_UP {
+            self.learn(Capability::BlockReceipts, false);
+        }
+    }
+
+    /// When it was asked what it can do.
+    pub(crate) fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it can do.
+    pub(crate) fn capabilities(&self) -> EndpointCapabilities {
+        let rows = Capability::ALL.map(|capability| self.row(capability));
+        EndpointCapabilities {
+            shown: self.shown().to_owned(),
+            client_version: self.asked().client_version.clone(),
+            rows: rows.into(),
+        }
+    }
+
+    /// What is not possible with it because of what it cannot do.
+    pub(crate) fn impossible(&self) -> Vec<&'static str> {
+        Capability::ALL.into_iter().filter_map(|it| self.row(it).impossible).collect()
+    }
+
+    fn row(&self, capability: Capability) -> CapabilityRow {
+        let batches = self.rpc.batches();
+        let known = self.knows(capability);
+        let known = match capability {
+            Capability::Batches => batches.taken,
+            Capability::WebSocket => Some(self.rpc.is_web_socket()),
+            Capability::Subscriptions => self.rpc.announces(),
+            // The oldest kind, which every chain takes that does not refuse it.
+            Capability::LegacyTransactions => known.or(Some(true)),
+            // Base fees came with the one kind, and after the other one.
+            Capability::FeeMarketTransactions => known.or(self.knows(Capability::BaseFee)),
+            Capability::AccessListTransactions => {
+                known.or(self.knows(Capability::BaseFee).filter(|has| *has))
+            }
+            _ => known,
+        };
+        let mut row = CapabilityRow::new(capability, known);
+        if capability == Capability::Batches && batches.answered > 1 {
+            let refused = batches.too_many.map(|calls| format!(", {calls} are too many"));
+            row.detail =
+                Some(format!("{} calls answered{}", batches.answered, refused.unwrap_or_default()));
+        }
+        row
     }
 
     /// Asks which chain this is and how far it has come, in one exchange. Both every time: somebody
@@ -369,13 +470,13 @@ impl Endpoint {
 
     /// The blocks that it calls safe and finalized; `None` where it does not say.
     pub(crate) async fn tagged(&self) -> [Option<Header>; 2] {
-        let calls = ["safe", "finalized"].map(|tag| tag_call(tag, With::Hashes));
-        let mut answers = self
-            .rpc
-            .batch(&calls)
-            .await
-            .into_iter()
-            .map(|answer| Some(read_block(answer).ok().flatten()?.header));
+        let tags = [Tag::Safe, Tag::Finalized];
+        let calls = tags.map(|tag| tag_call(tag.name(), With::Hashes));
+        let answers = self.rpc.batch(&calls).await.into_iter().zip(tags);
+        let mut answers = answers.map(|(answer, tag)| {
+            self.note_tag(tag, tag_word(answer.clone(), tag));
+            Some(read_block(answer).ok().flatten()?.header)
+        });
         [answers.next().flatten(), answers.next().flatten()]
     }
 
@@ -476,11 +577,12 @@ impl Endpoint {
     }
 
     pub(crate) fn lacks_block_receipts(&self) -> bool {
-        self.lacks_block_receipts.load(Ordering::Relaxed)
+        self.knows(Capability::BlockReceipts) == Some(false)
     }
 
-    /// Remembers how much gas its blocks have.
+    /// Remembers how much gas its blocks have, and whether they have a base fee.
     pub(crate) fn note_block(&self, block: &Block) {
+        self.learn(Capability::BaseFee, block.base_fee.is_some());
         if let Some(limit) = block.gas_limit {
             self.block_gas.store(limit, Ordering::Relaxed);
         }

@@ -168,7 +168,7 @@ fn middle(mut told: Vec<u64>) -> Option<u64> {
 }
 
 /// What an endpoint answers, on top of the best block that it takes.
-async fn estimate_of(endpoint: &Endpoint, request: &Value) -> Answer {
+pub(crate) async fn estimate_of(endpoint: &Endpoint, request: &Value) -> Answer {
     let mut block = endpoint.estimate_block();
     loop {
         let answer = one(endpoint, &Call::new(Method::EstimateGas, block.params(request))).await;

@@ -17,6 +17,15 @@ pub(crate) enum EstimateBlock {
 }
 
 impl EstimateBlock {
+    /// The best one for a node that is known to take some and not others.
+    pub(crate) fn best(pending: Option<bool>, any: Option<bool>) -> Self {
+        match (pending, any) {
+            (_, Some(false)) => Self::Unnamed,
+            (Some(false), _) => Self::Latest,
+            _ => Self::Pending,
+        }
+    }
+
     /// What to try where the node does not take this one.
     pub(crate) fn next(self) -> Option<Self> {
         match self {

@@ -13,6 +13,8 @@ use tokio::time::timeout;
 
 use crate::blocks::{With, latest_call, quantity, read_block};
 use crate::calls::Method;
+use crate::capability::Capability;
+use crate::classify;
 use crate::endpoint::Endpoint;
 use crate::pool::one;
 use crate::rpc::{Call, CallError, read_some};
@@ -111,11 +113,24 @@ fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuotes> {
 
 async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, CallError> {
     let endpoint = endpoint.as_ref();
-    let history = match read_some(one(endpoint, history).await) {
-        Ok(history) => history,
-        // Whatever the node has against the method, the long way may still work.
-        Err(CallError::Said { .. }) => History::default(),
-        Err(error) => return Err(error),
+    let history = match endpoint.knows(Capability::FeeHistory) {
+        // It is not asked each time for what it does not have.
+        Some(false) => History::default(),
+        _ => match read_some(one(endpoint, history).await) {
+            Ok(history) => {
+                endpoint.learn(Capability::FeeHistory, true);
+                history
+            }
+            Err(error) => {
+                if classify::is_unsupported(&error) {
+                    endpoint.learn(Capability::FeeHistory, false);
+                } else if !matches!(error, CallError::Said { .. }) {
+                    return Err(error);
+                }
+                // Whatever the node has against the method, the long way may still work.
+                History::default()
+            }
+        },
     };
     let base_fee = match history.next_base_fee()? {
         Some(base_fee) => base_fee,
@@ -132,9 +147,25 @@ async fn quote(endpoint: Arc<Endpoint>, history: &Call) -> Result<FeeQuote, Call
     let priority_fee = match history.usual_priority_fee()? {
         Some(fee) => fee,
         // Nobody paid anything lately; the node knows what its kind insists on.
-        None => amount(endpoint, Method::MaxPriorityFee).await.unwrap_or(LEAST_PRIORITY_FEE),
+        None => advised_tip(endpoint, base_fee).await,
     };
     Ok(FeeQuote::Market { base_fee, priority_fee: priority_fee.max(LEAST_PRIORITY_FEE) })
+}
+
+/// What the node advises to pay on top of the base fee: by the method that says so, else by the price
+/// that it advises for transactions that have one.
+async fn advised_tip(endpoint: &Endpoint, base_fee: u128) -> u128 {
+    if endpoint.knows(Capability::MaxPriorityFee) != Some(false) {
+        match amount(endpoint, Method::MaxPriorityFee).await {
+            Ok(tip) => return tip,
+            Err(error) if classify::is_unsupported(&error) => {
+                endpoint.learn(Capability::MaxPriorityFee, false);
+            }
+            Err(_) => return LEAST_PRIORITY_FEE,
+        }
+    }
+    let price = amount(endpoint, Method::GasPrice).await;
+    price.map_or(LEAST_PRIORITY_FEE, |price| price.saturating_sub(base_fee))
 }
 
 impl History {

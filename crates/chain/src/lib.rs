@@ -27,6 +27,10 @@
 //! | `accounts` | what accounts have done and have |
 //! | `fees`, `estimate`, `send`, `known` | what is asked around a transaction |
 //! | `taking` | whether an endpoint takes transactions, and when it is asked next |
+//! | `capability` | what an endpoint can do, and what follows from what it cannot |
+//! | `probe` | finding that out |
+//! | `pace` | how fast the chain is, and how often it is looked at |
+//! | `tags` | whether a chain has a block tag |
 //! | `votes` | what each endpoint says about a block |
 //! | `hearing` | waiting for that, and not for the slowest |
 //! | `report` | what each of them says of an account, for whoever looks for what is wrong |
@@ -47,6 +51,7 @@ mod address;
 mod batches;
 mod blocks;
 mod calls;
+mod capability;
 mod chains;
 mod classify;
 mod endpoint;
@@ -62,15 +67,18 @@ mod known;
 mod look;
 mod mined;
 mod nonces;
+mod pace;
 mod places;
 mod pool;
 mod pooled;
+mod probe;
 mod receipts;
 mod report;
 mod rpc;
 mod send;
 mod sighting;
 mod signer;
+mod tags;
 mod taking;
 mod target;
 mod view;
@@ -81,6 +89,7 @@ pub use accounts::At;
 pub use address::{KeyError, address_of_key};
 pub use blocks::{Block, Outline};
 pub use calls::CALL_METHODS;
+pub use capability::{Capability, CapabilityRow, Supported};
 pub use chains::{Chains, PoolOptions};
 pub use classify::SendClass;
 pub use endpoint::{EndpointPlaces, EndpointStatus};
@@ -91,6 +100,7 @@ pub use nonces::{BlockTag, ChainError, NonceSource};
 pub use places::Places;
 pub use pool::ChainPool;
 pub use pooled::Pool;
+pub use probe::EndpointCapabilities;
 pub use receipts::ReceiptAnswer;
 pub use report::EndpointReport;
 pub use send::{EndpointSaid, NotAsked, SendAnswer};
@@ -98,6 +108,7 @@ pub use sighting::Sighting;
 pub use signer::{
     KeystoreError, LocalSigner, RemoteSigner, SignError, SignedTx, TxSigner, UnsignedTx,
 };
+pub use tags::Tag;
 pub use target::EndpointError;
 pub use view::View;
 pub use votes::Ballots;

@@ -151,6 +151,7 @@ impl ChainPool {
         } else if is_other {
             tracing::info!(chain, endpoint = shown, "another endpoint is followed");
         }
+        self.note_height(header.height);
         Ok(View::new(self, place, Arc::clone(endpoint), header))
     }
 

@@ -15,6 +15,7 @@ use crate::flight::Flights;
 use crate::hints::Hints;
 use crate::in_turn::{Reply, in_turn};
 use crate::look::Probes;
+use crate::pace::Pace;
 use crate::rpc::{Call, CallError};
 use crate::target::Target;
 use crate::{ChainError, EndpointError, EndpointPlaces, EndpointStatus, PoolOptions};
@@ -46,6 +47,10 @@ pub struct ChainPool {
     pub(crate) flights: Flights,
     looked: std::sync::Mutex<Option<Instant>>,
     hints: Hints,
+    /// How fast the chain makes blocks.
+    pace: std::sync::Mutex<Pace>,
+    /// Somebody is asking which tags the endpoints have.
+    pub(crate) asking_tags: Mutex<()>,
     /// This pool, for a look that outlives whoever began it.
     me: Weak<Self>,
 }
@@ -78,6 +83,8 @@ impl ChainPool {
             flights: Flights::default(),
             looked: std::sync::Mutex::new(None),
             hints,
+            pace: std::sync::Mutex::default(),
+            asking_tags: Mutex::default(),
             me: Weak::clone(me),
         }))
     }
@@ -97,10 +104,29 @@ impl ChainPool {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when an endpoint has announced a new head since this last returned, or when
-    /// [`PoolOptions::poll_interval`] has passed, whichever is first.
+    /// Returns when an endpoint has announced a new head since this last returned, or when it is time
+    /// to look: after [`PoolOptions::poll_interval`], or a part of the time from block to block on a
+    /// chain that is slow and regular.
     pub async fn next_head(&self) {
-        self.hints.next(self.options.poll_interval).await;
+        self.hints.next(self.next_look()).await;
+    }
+
+    fn next_look(&self) -> Duration {
+        self.pace().next_look(self.options.poll_interval, Instant::now())
+    }
+
+    /// The time from one block to the next, as it was measured lately.
+    pub fn block_time(&self) -> Option<Duration> {
+        self.pace().block_time()
+    }
+
+    /// The chain was seen at this height.
+    pub(crate) fn note_height(&self, height: u64) {
+        self.pace().note(height, Instant::now());
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For operators: how each endpoint is.
@@ -146,7 +172,7 @@ impl ChainPool {
 
     fn is_fresh(&self) -> bool {
         let looked = *self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        let next_look = self.options.poll_interval + self.options.answer_timeout * 2;
+        let next_look = self.next_look() + self.options.answer_timeout * 2;
         looked.is_some_and(|looked| looked.elapsed() < LOOK_LIFETIME.max(next_look))
             && self.endpoints.iter().any(|endpoint| endpoint.is_usable())
     }

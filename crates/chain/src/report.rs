@@ -36,6 +36,9 @@ pub struct EndpointReport {
     pub read_only: Option<String>,
     /// What it said lately that the other endpoints contradict.
     pub contradiction: Option<String>,
+    /// What is not possible with it because of what it cannot do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub impossible: Vec<&'static str>,
 }
 
 impl ChainPool {
@@ -51,6 +54,7 @@ impl ChainPool {
             report.contradiction = status.contradiction;
             report.why = report.why.take().or(status.why);
             report.read_only = status.read_only;
+            report.impossible = endpoint.impossible();
         }
         reports
     }
@@ -76,6 +80,7 @@ async fn report(endpoint: &Arc<Endpoint>, account: Address, hash: Option<B256>) 
         knows: None,
         read_only: None,
         contradiction: None,
+        impossible: Vec::new(),
     };
     // What a node of another chain says of the account is about another account.
     if let Err(why) = endpoint.verify(next()) {

@@ -1,7 +1,7 @@
 //! Sending signed transactions: to one endpoint, or to all of them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alloy::primitives::{B256, Bytes, keccak256};
 use futures::future::join_all;
@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::ChainPool;
 use crate::calls::Method;
+use crate::capability::Capability;
 use crate::classify::{self, SendClass};
 use crate::endpoint::Endpoint;
 use crate::rpc::{Answer, Call, CallError, read_some};
@@ -189,7 +190,11 @@ async fn send(endpoint: &Arc<Endpoint>, raw: &[Bytes], limit: usize) -> Vec<Endp
             if let Err(error) = &answer {
                 endpoint.note(error);
             }
-            said.push(judge(endpoint.shown(), answer, keccak256(raw)));
+            let (hash, refused_type) =
+                (keccak256(raw), answer.as_ref().err().is_some_and(classify::is_about_the_type));
+            let one = judge(endpoint.shown(), answer, hash);
+            note_kind(endpoint, raw, hash, one.class, refused_type);
+            said.push(one);
         }
         // Whoever has fallen silent, takes none or wants a rest gets no later nonces after missing
         // earlier ones.
@@ -207,6 +212,24 @@ async fn send(endpoint: &Arc<Endpoint>, raw: &[Bytes], limit: usize) -> Vec<Endp
         }
     }
     said
+}
+
+/// What the answer to a transaction shows of what the endpoint can do.
+fn note_kind(endpoint: &Endpoint, raw: &[u8], hash: B256, class: SendClass, refused_type: bool) {
+    let kind = match raw.first() {
+        Some(1) => Capability::AccessListTransactions,
+        Some(2) => Capability::FeeMarketTransactions,
+        Some(0xc0..) => Capability::LegacyTransactions,
+        _ => return,
+    };
+    if class == SendClass::Accepted {
+        endpoint.learn(kind, true);
+        if endpoint.knows(Capability::PendingTransactions) != Some(true) {
+            endpoint.asked().note_taken(hash, Instant::now());
+        }
+    } else if refused_type {
+        endpoint.learn(kind, false);
+    }
 }
 
 /// What a batch shows of the endpoint itself.

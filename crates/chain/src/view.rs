@@ -2,7 +2,6 @@
 //! fits together.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy::primitives::{Address, B256};
@@ -13,6 +12,7 @@ use crate::accounts::{At, count_call, read_count};
 use crate::batches::ask_each;
 use crate::blocks::{Block, Outline, With, at_call, hash_call, read_at, read_hash};
 use crate::calls::Method;
+use crate::capability::Capability;
 use crate::classify;
 use crate::endpoint::Endpoint;
 use crate::known::known_call;
@@ -165,8 +165,8 @@ impl View {
         Ok(receipts)
     }
 
-    /// `None` if the endpoint does not offer it, or is not done with a large block in time: one by
-    /// one it may be.
+    /// `None` if the endpoint does not offer it, or is not done with a large block in time, or refuses
+    /// it for another reason: one by one it may be.
     async fn receipts_of_block(
         &self,
         block: &Header,
@@ -174,13 +174,19 @@ impl View {
     ) -> Result<Option<Vec<Receipt>>, ChainError> {
         let call = Call::new(Method::BlockReceipts, json!([block.hash]));
         match read_receipts(one(&self.endpoint, &call).await, wanted) {
-            Ok(Some(receipts)) => Ok(Some(receipts)),
+            Ok(Some(receipts)) => {
+                self.endpoint.note_block_receipts(true);
+                Ok(Some(receipts))
+            }
             Ok(None) => self.tell(Err(CallError::Garbled("that it does not have the block"))),
             Err(error) if classify::is_unsupported(&error) => {
-                self.endpoint.lacks_block_receipts.store(true, Ordering::Relaxed);
+                self.endpoint.learn(Capability::BlockReceipts, false);
                 Ok(None)
             }
-            Err(CallError::Timeout(_)) => Ok(None),
+            Err(error) if may_be_had_one_by_one(&error) => {
+                self.endpoint.note_block_receipts(false);
+                Ok(None)
+            }
             Err(error) => self.tell(Err(error)),
         }
     }
@@ -199,5 +205,43 @@ impl View {
             let said = vec![self.endpoint.complaint(error)];
             ChainError::Unreachable { chain: self.chain, said }
         })
+    }
+}
+
+/// Whether a block's receipts failed in a way that says nothing about single ones. What the endpoint
+/// does not have yet, or does not answer at all, it does not answer one by one either.
+fn may_be_had_one_by_one(error: &CallError) -> bool {
+    match error {
+        CallError::Timeout(_) => true,
+        CallError::Said { .. } => {
+            classify::rate_limit(error).is_none() && !classify::is_no_such_block(error)
+        }
+        CallError::Http(status) => (400..500).contains(status),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hole_37_receipts_that_are_refused_for_a_block_are_asked_for_one_by_one() {
+        let said =
+            |code, message: &str| CallError::Said { code, message: message.to_owned(), data: None };
+        for (error, expected) in [
+            (CallError::Timeout(std::time::Duration::from_secs(3).into()), true),
+            (said(-32603, "Internal error"), true),
+            (said(-32000, "response size exceeded"), true),
+            (CallError::Http(403), true),
+            (CallError::Http(503), false),
+            (said(-32000, "header not found"), false),
+            (said(-32000, "block 0x1… not found"), false),
+            (said(-32005, "rate limit reached"), false),
+            (CallError::Unreachable, false),
+            (CallError::Limited(None), false),
+        ] {
+            assert_eq!(may_be_had_one_by_one(&error), expected, "{error}");
+        }
     }
 }

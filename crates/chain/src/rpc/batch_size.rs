@@ -19,7 +19,7 @@ pub(super) struct BatchSize(Mutex<Sizes>);
 
 impl Default for BatchSize {
     fn default() -> Self {
-        Self(Mutex::new(Sizes { now: LARGEST, refused: None }))
+        Self(Mutex::new(Sizes { now: LARGEST, refused: None, slow: None, most: 0, answered: None }))
     }
 }
 
@@ -41,9 +41,15 @@ impl BatchSize {
         sizes.now
     }
 
-    /// So many were not answered in time.
-    pub(super) fn timed_out(&self, calls: usize) {
-        self.sizes().timed_out(calls);
+    /// So many were not answered in time, where they were asked at this moment. Whether fewer are worth
+    /// a try at once: the endpoint has answered just before.
+    pub(super) fn timed_out(&self, calls: usize, asked: Instant) -> bool {
+        self.sizes().timed_out(calls, asked, Instant::now())
+    }
+
+    /// Whether it takes batches, as far as that is known, and how large they may be.
+    pub(super) fn known(&self) -> Batches {
+        self.sizes().known(Instant::now())
     }
 
     fn sizes(&self) -> MutexGuard<'_, Sizes> {
@@ -51,22 +57,52 @@ impl BatchSize {
     }
 }
 
+/// What is known of an endpoint's batches, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Batches {
+    /// Whether it takes any.
+    pub(crate) taken: Option<bool>,
+    /// The most calls that were answered at once.
+    pub(crate) answered: usize,
+    /// The fewest that were refused lately, or not answered in time.
+    pub(crate) too_many: Option<usize>,
+}
+
+/// How long fewer are asked than were not answered in time.
+const SLOW_FOR: Duration = Duration::from_secs(60);
+
+/// How many calls a batch has that may be asked again in smaller parts at once. Whoever does not answer
+/// a few questions is away.
+const WORTH_PARTING: usize = 8;
+
+/// How long before a batch the endpoint must have answered to be there still.
+const JUST_BEFORE: Duration = Duration::from_secs(1);
+
 /// What is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
     now: usize,
     /// The fewest that were refused, and when.
     refused: Option<(usize, Instant)>,
+    /// The fewest that were not answered in time, and when.
+    slow: Option<(usize, Instant)>,
+    /// The most that were answered at once.
+    most: usize,
+    /// When it last answered.
+    answered: Option<Instant>,
 }
 
 impl Sizes {
     /// Grows by a quarter, if the answer was to as many as are asked.
     fn answered(&mut self, calls: usize, at: Instant) {
+        (self.most, self.answered) = (self.most.max(calls), Some(at));
         if calls < self.now {
             return;
         }
         self.refused = self.refused.filter(|(_, when)| at.duration_since(*when) < REMEMBERED);
-        let most = self.refused.map_or(LARGEST, |(refused, _)| refused - 1);
+        self.slow = self.slow.filter(|(_, when)| at.duration_since(*when) < SLOW_FOR);
+        let below = |too_many: Option<(usize, Instant)>| too_many.map_or(LARGEST, |(it, _)| it - 1);
+        let most = below(self.refused).min(below(self.slow));
         self.now = (calls + calls / 4 + 1).min(most).max(1);
     }
 
@@ -79,8 +115,27 @@ impl Sizes {
     }
 
     /// Several batches may be under way: the smallest that was too much counts.
-    fn timed_out(&mut self, calls: usize) {
+    fn timed_out(&mut self, calls: usize, asked: Instant, at: Instant) -> bool {
         self.now = self.now.min(calls / 2).max(1);
+        if calls > 1 {
+            let recent = self.slow.filter(|(_, when)| at.duration_since(*when) < SLOW_FOR);
+            let fewest = recent.map_or(calls, |(slow, _)| slow.min(calls));
+            self.slow = Some((fewest, at));
+        }
+        let is_there = |answered: Instant| answered + JUST_BEFORE >= asked;
+        calls >= WORTH_PARTING && self.answered.is_some_and(is_there)
+    }
+
+    fn known(&self, at: Instant) -> Batches {
+        let refused = self.refused.filter(|(_, when)| at.duration_since(*when) < REMEMBERED);
+        let slow = self.slow.filter(|(_, when)| at.duration_since(*when) < SLOW_FOR);
+        let too_many = refused.into_iter().chain(slow).map(|(calls, _)| calls).min();
+        let taken = match refused {
+            _ if self.most > 1 => Some(true),
+            Some((2, _)) => Some(false),
+            _ => None,
+        };
+        Batches { taken, answered: self.most, too_many }
     }
 }
 
@@ -89,7 +144,8 @@ mod tests {
     use super::*;
 
     fn sizes(now: usize, refused: Option<usize>) -> Sizes {
-        Sizes { now, refused: refused.map(|calls| (calls, Instant::now())) }
+        let refused = refused.map(|calls| (calls, Instant::now()));
+        Sizes { now, refused, slow: None, most: 0, answered: None }
     }
 
     #[test]
@@ -97,20 +153,79 @@ mod tests {
         let mut size = sizes(LARGEST, None);
         let mut asked = Vec::new();
         for _ in 0..9 {
-            size.timed_out(size.now.min(100));
+            let now = Instant::now();
+            size.timed_out(size.now.min(100), now, now);
             asked.push(size.now);
         }
         assert_eq!(asked, [50, 25, 12, 6, 3, 1, 1, 1, 1]);
         // And in larger ones once it answers again.
         let mut exchanges = 0;
+        let later = Instant::now() + SLOW_FOR;
         while size.now < 100 {
-            size.answered(size.now, Instant::now());
+            size.answered(size.now, later);
             exchanges += 1;
         }
         assert!(exchanges < 20, "{exchanges}");
         let before = size;
         size.answered(3, Instant::now());
         assert_eq!(size, before, "a small one says nothing about large ones");
+    }
+
+    /// Row 37: an endpoint that answers so many in time and no more.
+    ///
+    /// Fails if batches grow again at once beyond what was not answered in time: what was asked is then
+    /// asked for ever.
+    #[test]
+    fn hole_37_a_batch_that_was_too_slow_is_not_grown_to_again_at_once() {
+        let (mut size, start) = (sizes(LARGEST, None), Instant::now());
+        let (mut slow, mut at) = (0, start);
+        for _ in 0..40 {
+            let calls = size.now.min(100);
+            at += Duration::from_secs(1);
+            if calls > 30 {
+                slow += 1;
+                size.timed_out(calls, at, at);
+            } else {
+                size.answered(calls, at);
+            }
+        }
+        assert!(slow <= 4, "{slow} batches were too slow");
+        assert!((25..=30).contains(&size.now), "{}", size.now);
+        size.answered(size.now, at + SLOW_FOR);
+        assert!(size.now > 30, "it may be quicker by now");
+    }
+
+    #[test]
+    fn an_endpoint_that_has_just_answered_is_asked_for_less_at_once() {
+        let start = Instant::now();
+        for (calls, answered, expected) in [
+            (100, Some(0), true),
+            (100, Some(900), true),
+            (100, Some(5_000), false),
+            (100, None, false),
+            (2, Some(0), false),
+        ] {
+            let mut size = sizes(LARGEST, None);
+            size.answered = answered.map(|_| start);
+            let asked = start + Duration::from_millis(answered.unwrap_or_default());
+            let found = size.timed_out(calls, asked, asked + Duration::from_secs(3));
+            assert_eq!(found, expected, "{calls} {answered:?}");
+        }
+    }
+
+    #[test]
+    fn whether_batches_are_taken_is_told() {
+        let (mut size, now) = (sizes(LARGEST, None), Instant::now());
+        let batches = |taken, answered, too_many| Batches { taken, answered, too_many };
+        assert_eq!(size.known(now), batches(None, 0, None));
+        size.answered(1, now);
+        size.refused(100, now);
+        assert_eq!(size.known(now), batches(None, 1, Some(100)));
+        size.answered(10, now);
+        assert_eq!(size.known(now), batches(Some(true), 10, Some(100)));
+        let mut size = sizes(LARGEST, None);
+        size.refused(2, now);
+        assert_eq!(size.known(now), batches(Some(false), 0, Some(2)));
     }
 
     #[test]

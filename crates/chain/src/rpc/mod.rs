@@ -23,6 +23,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::batch_size::BatchSize;
+pub(crate) use self::batch_size::Batches;
 use self::http::Http;
 use self::rest::{Rest, Until};
 use self::ws::Ws;
@@ -160,6 +161,29 @@ impl Rpc {
         &self.target.shown
     }
 
+    /// What is known of its batches.
+    pub(crate) fn batches(&self) -> Batches {
+        self.batch_size.known()
+    }
+
+    /// Whether it is spoken to over a WebSocket.
+    pub(crate) fn is_web_socket(&self) -> bool {
+        matches!(self.transport, Transport::Ws(_))
+    }
+
+    /// Whether it announces new heads, as far as that is known.
+    pub(crate) fn announces(&self) -> Option<bool> {
+        match &self.transport {
+            Transport::Http(_) => Some(false),
+            Transport::Ws(ws) => ws.announces(),
+        }
+    }
+
+    /// A text of the endpoint's own, fit to be shown.
+    pub(crate) fn clean(&self, text: &str, limit: usize) -> String {
+        self.target.clean(text, limit)
+    }
+
     /// Asks one thing and reads the answer as a `T`; `None` for `null`.
     pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
@@ -183,6 +207,14 @@ impl Rpc {
                     let endpoint = self.shown();
                     tracing::info!(endpoint, refused = part.len(), most, "takes smaller batches");
                 }
+                Part::TooSlow => {
+                    let endpoint = self.shown();
+                    tracing::debug!(
+                        endpoint,
+                        calls = part.len(),
+                        "a batch is asked in smaller parts"
+                    );
+                }
                 Part::Gone(error) => answers.resize_with(calls.len(), || Err(error.clone())),
             }
         }
@@ -200,6 +232,7 @@ impl Rpc {
                 }
             };
         }
+        let asked = Instant::now();
         match self.exchange(calls).await {
             Ok(Some(answers)) => {
                 self.batch_size.answered(calls.len());
@@ -207,8 +240,10 @@ impl Rpc {
             }
             Ok(None) | Err(CallError::Http(TOO_LARGE)) => Part::TooMany,
             Err(error) => {
-                if matches!(error, CallError::Timeout(_)) {
-                    self.batch_size.timed_out(calls.len());
+                if matches!(error, CallError::Timeout(_))
+                    && self.batch_size.timed_out(calls.len(), asked)
+                {
+                    return Part::TooSlow;
                 }
                 Part::Gone(error)
             }
@@ -270,6 +305,8 @@ enum Part {
     Answered(Vec<Answer>),
     /// The endpoint takes fewer at once.
     TooMany,
+    /// The endpoint is there, and not done with so many in time.
+    TooSlow,
     /// There is no answer, and there would be none to the rest.
     Gone(CallError),
 }

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
@@ -49,6 +50,24 @@ pub(super) struct Ws {
     connector: Connector,
     heads: Option<Announcer>,
     connection: Mutex<Option<Connection>>,
+    announces: Arc<Announces>,
+}
+
+/// Whether new heads are announced: 0 while that is not known, 1 if not, 2 if so.
+#[derive(Debug, Default)]
+struct Announces(AtomicU8);
+
+impl Announces {
+    fn note(&self, does: bool) {
+        self.0.store(1 + u8::from(does), Ordering::Relaxed);
+    }
+
+    fn known(&self) -> Option<bool> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            known => Some(known == 2),
+        }
+    }
 }
 
 /// A running connection; ends when dropped.
@@ -79,7 +98,13 @@ impl Ws {
             "wss" => Connector::Rustls(tls(&target)?),
             _ => Connector::Plain,
         };
-        Ok(Self { target, connector, heads, connection: Mutex::new(None) })
+        let (connection, announces) = (Mutex::new(None), Arc::default());
+        Ok(Self { target, connector, heads, connection, announces })
+    }
+
+    /// Whether it announces new heads, as far as that is known.
+    pub(super) fn announces(&self) -> Option<bool> {
+        self.announces.known()
     }
 
     /// Sends a body with questions numbered from `first` and returns what comes back under their
@@ -131,7 +156,9 @@ impl Ws {
             .await
             .map_err(|_| CallError::Unreachable)?;
         let (questions, waiting) = mpsc::channel(WAITING);
-        let task = tokio::spawn(serve(socket, waiting, self.heads.clone())).abort_handle();
+        let task =
+            tokio::spawn(serve(socket, waiting, self.heads.clone(), Arc::clone(&self.announces)))
+                .abort_handle();
         *connection = Some(Connection { questions: questions.clone(), task });
         Ok(questions)
     }
@@ -169,6 +196,7 @@ async fn serve(
     mut socket: Socket,
     mut waiting: mpsc::Receiver<Question>,
     heads: Option<Announcer>,
+    announces: Arc<Announces>,
 ) {
     let asked = Instant::now();
     if heads.is_some() && !send(&mut socket, subscription()).await {
@@ -193,7 +221,7 @@ async fn serve(
                 silent = false;
                 match message {
                     Some(Ok(Message::Text(text))) => {
-                        receive(text, &mut open, heads.as_ref(), asked);
+                        receive(text, &mut open, heads.as_ref(), &announces, asked);
                     }
                     Some(Ok(Message::Close(_)) | Err(_)) | None => break,
                     Some(Ok(_)) => {}
@@ -234,6 +262,7 @@ fn receive(
     text: Utf8Bytes,
     open: &mut HashMap<u64, Question>,
     heads: Option<&Announcer>,
+    announces: &Announces,
     subscribed: Instant,
 ) {
     let envelope = if text.trim_start().starts_with('[') {
@@ -258,6 +287,7 @@ fn receive(
     };
     if id == SUBSCRIPTION {
         let result = if envelope.error.is_some() { CallResult::Error } else { CallResult::Ok };
+        announces.note(result == CallResult::Ok);
         calls::record(Method::Subscribe, result, subscribed.elapsed());
         return;
     }

@@ -19,6 +19,7 @@ fn well(url: &str) -> EndpointReport {
         knows: None,
         read_only: None,
         contradiction: None,
+        impossible: Vec::new(),
     }
 }
 

@@ -441,6 +441,7 @@ mod tests {
             knows: None,
             read_only: None,
             contradiction: None,
+            impossible: Vec::new(),
         };
         for (pools, all) in [
             (&[][..], false),

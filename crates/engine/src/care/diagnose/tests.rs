@@ -21,6 +21,7 @@ fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {
         knows,
         read_only: None,
         contradiction: None,
+        impossible: Vec::new(),
     }
 }
 
