@@ -100,6 +100,8 @@ codes! {
         "The detail names the limit: max_fee_gwei of the [[chain]] or, where that is not set, ten times what the chain asks for now and 100 gwei at least. Offer less, or have whoever runs the server raise it.";
     GasLimit "gas-limit" UNPROCESSABLE_ENTITY "No block has room for so much gas"
         "The detail names the limit, which the chain's endpoints say. Ask for less gas, or leave payload.gasLimit out to have it estimated.";
+    FinalityUnavailable "finality-unavailable" UNPROCESSABLE_ENTITY "The chain does not give this finality"
+        "Nothing was taken. The detail names what the chain gives. Where the request named none, confirmations.finality asks for it: have whoever runs the server set confirmations.required.";
     FeeTooLow "fee-too-low" UNPROCESSABLE_ENTITY "The fees are too low to replace what was sent before"
         "The detail names the least. Leave the fees out to have the policy choose them.";
     LaneNotStarted "lane-not-started" CONFLICT "Nobody has used this signer yet"

@@ -188,6 +188,7 @@ impl From<TxError> for Problem {
             TxError::NoChain { .. } => Self::new(Code::NoEndpoints, detail),
             TxError::FeeLimit { .. } => Self::new(Code::FeeLimit, detail),
             TxError::GasLimit(_) => Self::new(Code::GasLimit, detail),
+            TxError::FinalityUnavailable { .. } => Self::new(Code::FinalityUnavailable, detail),
             TxError::Payload(error) => Self::payload(error),
             TxError::EstimationReverted { reason, data } => {
                 let mut problem = Self::new(Code::EstimationReverted, detail);

@@ -21,6 +21,7 @@ use crate::tx::admit::{self, Admitted, SendCall};
 use crate::tx::confirmations::{self, BlockRef};
 use crate::tx::error::TxError;
 use crate::tx::limits;
+use crate::tx::tags;
 use crate::tx::waits;
 use crate::tx::wishes::{self, Cancelled, ReplaceError};
 
@@ -208,7 +209,11 @@ impl Transactions {
         self.check_lane(request.lane)?;
         request.payload.check()?;
         let new = self.new_tx(request);
-        if let Err(above) = limits::check(&self.core, new.lane, &new.payload).await {
+        let allowed = match tags::check(&self.core, new.lane, new.finality).await {
+            Ok(()) => limits::check(&self.core, new.lane, &new.payload).await,
+            lacking => lacking,
+        };
+        if let Err(above) = allowed {
             // What was taken before is answered as it was, whatever the limit is by now.
             let repeated = self.repeated(&new).await?;
             return repeated.map(|repeated| Prepared::Repeated(Box::new(repeated))).ok_or(above);

@@ -44,6 +44,7 @@ use crate::core::Core;
 use crate::metrics;
 use crate::tx::outside::{self, Strange};
 use crate::tx::quotes;
+use crate::tx::tags;
 use crate::tx::track::Track;
 
 /// Passes that may fail before a block is passed whose receipts cannot be had.
@@ -112,6 +113,7 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
             tell_on_demand(&track);
         }
         tell_standstill(&track, &mut memory);
+        tags::note(&core, &track).await;
         for endpoint in track.pool.endpoints() {
             let (chain, times) = (track.pool.chain(), endpoint.contradictions);
             metrics::contradicted(chain, &endpoint.shown, times);

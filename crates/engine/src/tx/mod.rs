@@ -41,6 +41,7 @@
 //! | `overtake` | other transactions at the nonces of ours |
 //! | `lost_attempt` | attempts of ours that the database has lost and the chain has |
 //! | `outside` | nonces that somebody else has used |
+//! | `tags` | finality that a chain cannot give |
 //! | `funds` | accounts that cannot pay |
 //! | `too_dear` | what such accounts offer once the chain asks for less |
 //! | `adopt` | taking up what a lane's last holder left |
@@ -78,6 +79,7 @@ mod resubmit;
 pub mod settings;
 pub(crate) mod sign;
 mod submit;
+mod tags;
 mod too_dear;
 pub(crate) mod track;
 pub(crate) mod waits;
