@@ -139,7 +139,7 @@ pub(crate) fn chain_state(track: &Track, waiting: Option<Instant>) -> ChainState
         lacks_safe: track.lacks(Finality::Safe),
         lacks_finalized: track.lacks(Finality::Finalized),
         // Before the first look nobody knows.
-        unreachable: (is_away && track.pace.silence().is_some()).then(whys),
+        unreachable: (is_away && endpoints.iter().any(|it| it.why.is_some())).then(whys),
         withheld: track.withheld().map(|withheld| withheld.words),
         is_on_demand: track.pace.is_on_demand(),
         standstill: standstill.map(|it| (it.silent, it.usual)),
