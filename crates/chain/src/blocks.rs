@@ -28,6 +28,24 @@ pub struct Block {
     pub rules: GasRules,
 }
 
+/// As much of a block as tells how its chain makes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outline {
+    /// Its height.
+    pub height: u64,
+    /// When it was made, in seconds since 1970, by its maker's clock.
+    pub timestamp: u64,
+    /// Whether it holds no transaction.
+    pub is_empty: bool,
+}
+
+impl Outline {
+    pub(crate) fn of(block: &Block) -> Self {
+        let (height, timestamp) = (block.header.height, block.timestamp);
+        Self { height, timestamp, is_empty: block.transactions.is_empty() }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Told {

@@ -92,7 +92,7 @@ mod wordings;
 
 pub use accounts::At;
 pub use address::{KeyError, address_of_key};
-pub use blocks::Block;
+pub use blocks::{Block, Outline};
 pub use calls::CALL_METHODS;
 pub use capability::{Capability, CapabilityRow, Supported};
 pub use chains::{Chains, PoolOptions};

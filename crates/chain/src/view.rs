@@ -10,7 +10,7 @@ use stile_domain::{ChainId, Header, Nonce, Receipt};
 
 use crate::accounts::{At, count_call, read_count};
 use crate::batches::{ask_each, ask_each_apart};
-use crate::blocks::{Block, With, at_call, hash_call, read_at, read_hash};
+use crate::blocks::{Block, Outline, With, at_call, hash_call, read_at, read_hash};
 use crate::calls::Method;
 use crate::capability::Capability;
 use crate::classify;
@@ -141,6 +141,13 @@ impl View {
     pub async fn headers(&self, heights: &[u64]) -> Result<Vec<Option<Header>>, ChainError> {
         let call = |height| at_call(height, With::Hashes);
         let read = |answer, height| Ok(read_at(answer, height)?.map(|block| block.header));
+        self.tell(ask_each(&self.endpoint, self.batch_limit, heights, call, read).await)
+    }
+
+    /// When the blocks at these heights were made and whether they hold anything, in the same order.
+    pub async fn outlines(&self, heights: &[u64]) -> Result<Vec<Option<Outline>>, ChainError> {
+        let call = |height| at_call(height, With::Hashes);
+        let read = |answer, height| Ok(read_at(answer, height)?.as_ref().map(Outline::of));
         self.tell(ask_each(&self.endpoint, self.batch_limit, heights, call, read).await)
     }
 

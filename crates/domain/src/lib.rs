@@ -56,6 +56,7 @@ pub mod lease;
 pub mod memory;
 pub mod network;
 pub mod node;
+pub mod pace;
 pub mod payload;
 pub mod plan;
 pub mod queue;
@@ -73,6 +74,7 @@ pub mod secret;
 pub mod token;
 pub mod tx;
 pub mod v1;
+pub mod waits;
 pub mod wei;
 
 pub use address::{AddressError, parse_address};
@@ -93,6 +95,7 @@ pub use lease::LeaseTerms;
 pub use memory::{CommitId, LaneMemory, NotCovered, OnRecord, RememberedAttempt};
 pub use network::{Networks, NetworksError};
 pub use node::{Holder, Incarnation, NodeId, NodeMode, serves};
+pub use pace::{Content, Made, Pace};
 pub use payload::{Payload, PayloadError, request_hash};
 pub use plan::{Plan, Planner};
 pub use queue::{BalanceTooLow, check_balance, cost_of};
@@ -111,6 +114,9 @@ pub use token::{NotAToken, Token, TokenHash};
 pub use tx::{
     AttemptKind, EventKind, IllegalStep, Obstacle, Outcome, Rival, Standing, Step, SubState,
     Successor, TxId, TxState, UnknownName,
+};
+pub use waits::{
+    Behind, ChainState, LaneHolder, LaneState, Wait, WaitCode, WaitFacts, no_block, waiting_for,
 };
 
 /// A transaction count of an account.

@@ -183,6 +183,11 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         "Transactions that were final and are not on the chain any more: their lanes are paused",
     ),
     (HEAD, Kind::Gauge, "Height of the newest block followed, by chain"),
+    (
+        STANDSTILL,
+        Kind::Gauge,
+        "For how long a chain has made no block, by chain; 0 unless that is much longer than usual and something waits for one",
+    ),
     (SIGN_ERRORS, Kind::Counter, "Signatures that a signer outside this process did not give"),
     (SIGNED_IN_VAIN, Kind::Counter, "Signatures thrown away unsent because the lane had moved on"),
     (
@@ -292,6 +297,7 @@ const UNREADABLE: &str = "stile_endpoint_unreadable_total";
 const WITHHELD: &str = "stile_chain_withheld_seconds";
 const FINALITY_CONTRADICTED: &str = "stile_finality_contradicted_total";
 const HEAD: &str = "stile_chain_head";
+const STANDSTILL: &str = "stile_chain_standstill_seconds";
 const SIGN_ERRORS: &str = "stile_sign_errors_total";
 const SIGNED_IN_VAIN: &str = "stile_signed_in_vain_total";
 const CHAIN_CALLS: &str = "stile_chain_calls_total";
@@ -653,6 +659,11 @@ pub(crate) fn finality_contradicted() {
 
 pub(crate) fn head(chain: ChainId, height: u64) {
     gauge!(HEAD, "chain" => chain.to_string()).set(height as f64);
+}
+
+/// For how long a chain has made no block, while something waits for one.
+pub(crate) fn standstill(chain: ChainId, silent: Duration) {
+    gauge!(STANDSTILL, "chain" => chain.to_string()).set(silent.as_secs_f64());
 }
 
 pub(crate) fn membership_source(source: Source) {

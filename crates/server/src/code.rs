@@ -106,6 +106,8 @@ codes! {
         "Nothing was taken: no block would have it, and nothing behind it would be mined. least is what payload.gasLimit would have to be, and what is run costs more on top; leave it out to have it estimated. For a chain that counts gas by rules of its own, set intrinsic_gas of its [[chain]] to \"unchecked\".";
     InsufficientFunds "insufficient-funds" UNPROCESSABLE_ENTITY "The account cannot pay for it and for what is open on its lane"
         "Nothing was taken. least is what the account would have to have in wei, balance what it has, queued what everything open on its lane may cost. Send it money, or wait until some of that is mined. To have such requests taken and wait for money, set lane.underfunded to \"wait\".";
+    FinalityUnavailable "finality-unavailable" UNPROCESSABLE_ENTITY "The chain does not give this finality"
+        "Nothing was taken. The detail names what the chain gives. Where the request named none, confirmations.finality asks for it: have whoever runs the server set confirmations.required.";
     FeeTooLow "fee-too-low" UNPROCESSABLE_ENTITY "The fees are too low to replace what was sent before"
         "The detail names the least. Leave the fees out to have the policy choose them.";
     LaneNotStarted "lane-not-started" CONFLICT "Nobody has used this signer yet"

@@ -233,6 +233,7 @@ impl From<TxError> for Problem {
                 problem.body.queued = Some(low.queued.to_string());
                 problem
             }
+            TxError::FinalityUnavailable { .. } => Self::new(Code::FinalityUnavailable, detail),
             TxError::Payload(error) => Self::payload(error),
             TxError::EstimationReverted { reason, data } => {
                 let mut problem = Self::new(Code::EstimationReverted, detail);

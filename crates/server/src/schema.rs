@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use stile_domain::{
     AttemptKind, EventKind, HoldStatus, LaneEventKind, MAX_NONCE, Operation, Outcome, SubState,
-    Successor, TxState,
+    Successor, TxState, WaitCode,
 };
 use stile_engine::Capability;
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
@@ -101,6 +101,8 @@ schemas! {
         names(Successor::ALL.iter().map(|successor| successor.name()));
     WishName "What a transaction's caller wants of it that has not been seen to yet."
         names(["cancel", "speed-up"].into_iter());
+    WaitCodeName "What a transaction waits for."
+        names(WaitCode::ALL.iter().map(|code| code.name()));
     NodeName "A node's name: letters, digits, dots, underscores, dashes and colons."
         text("^[A-Za-z0-9._:-]{1,200}$", "asr-1");
     NodeNames "Names of up to 500 nodes, with commas in between."

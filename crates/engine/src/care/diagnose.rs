@@ -7,9 +7,11 @@
 //! | `unreadable` | what endpoints answer that cannot be read |
 //! | `step` | how the lane stands to its chain |
 //! | `head` | the transaction that the chain waits for |
+//! | `pace` | whether the chain makes blocks, and gives the finality that is asked for |
 
 mod agreement;
 mod head;
+mod pace;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ use serde::Serialize;
 
 use self::agreement::agreement;
 use self::head::head;
+use self::pace::pace;
 pub(super) use self::step::claimed;
 use self::step::out_of_step;
 use self::unreadable::unreadable;
@@ -111,6 +114,7 @@ pub(super) fn diagnose(facts: LaneFacts) -> Diagnosis {
     findings.extend(lacking(&facts));
     findings.extend(agreement(&facts));
     findings.extend(unreadable(&facts));
+    findings.extend(pace(&facts));
     findings.extend(out_of_step(&facts));
     if let Some(tx) = facts.head.as_ref().and_then(|head| head.tx.as_ref()) {
         findings.extend(head(&facts, tx));

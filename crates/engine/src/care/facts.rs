@@ -68,6 +68,43 @@ pub struct LaneFacts {
     pub receipt_missing: bool,
     /// How many endpoints have to agree, and what they do not agree on.
     pub agreement: Option<AgreementFacts>,
+    /// How the chain's blocks come.
+    pub pace: Option<PaceFacts>,
+}
+
+/// How the blocks of a chain come, as this node sees it.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PaceFacts {
+    /// How long ago the newest block came.
+    pub silent_seconds: Option<f64>,
+    /// How long a block usually takes.
+    pub usual_seconds: Option<f64>,
+    /// For how long the chain has made no block, if it stands still.
+    pub standstill_seconds: Option<f64>,
+    /// Whether nobody expects that to end by itself.
+    #[serde(skip)]
+    pub is_long: bool,
+    /// Whether it makes blocks only when it has transactions.
+    pub is_on_demand: bool,
+    /// Transactions of the lane that are in a block and not done.
+    pub unconfirmed: u64,
+    /// Those of them that wait for a number of blocks on top of their own.
+    pub unburied: u64,
+    /// Names of blocks that the chain does not have and that are asked for.
+    pub lacking: Vec<LackingFacts>,
+}
+
+/// A name that the chain gives to none of its blocks.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LackingFacts {
+    /// `safe` or `finalized`.
+    pub tag: &'static str,
+    /// How many transactions of the lane wait for it.
+    pub waiting: u64,
+    /// Whether it is the configured finality.
+    pub is_default: bool,
 }
 
 /// Transactions on record in blocks that the chain does not have.

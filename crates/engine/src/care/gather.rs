@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use stile_domain::{Failover, FeeQuote, Lane, Nonce, Timestamp};
+use stile_domain::{Failover, FeeQuote, Finality, Lane, Nonce, Timestamp};
 use stile_store::{Attempt, LedgerOwner, OpenTx};
 
 use super::CareError;
 use super::facts::{
-    AgreementFacts, AttemptFacts, GoneFacts, HeadFacts, HoldFacts, HolderFacts, LaneFacts,
-    RestoredFacts, TxFacts, UnestimatedFacts,
+    AgreementFacts, AttemptFacts, GoneFacts, HeadFacts, HoldFacts, HolderFacts, LackingFacts,
+    LaneFacts, PaceFacts, RestoredFacts, TxFacts, UnestimatedFacts,
 };
 use crate::core::Core;
 use crate::pause;
@@ -99,6 +99,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
         endpoints,
         receipt_missing,
         agreement: track.map(|track| agreement(track)),
+        pace: track.map(|track| pace(core, track, lane)),
     })
 }
 
@@ -119,6 +120,40 @@ fn agreement(track: &Track) -> AgreementFacts {
         withheld: withheld.as_ref().map(|withheld| withheld.verdict.name()),
         withheld_seconds: withheld.as_ref().map(|withheld| withheld.since.elapsed().as_secs_f64()),
         words: withheld.map(|withheld| withheld.words),
+    }
+}
+
+/// How the chain's blocks come, as the follower of this node sees it, and what of the lane waits for
+/// them.
+fn pace(core: &Core, track: &Track, lane: Lane) -> PaceFacts {
+    let (waiting, finalities) = {
+        let book = track.book();
+        let mined = book.of_lane(lane).filter(|open| !open.is_unmined());
+        let finalities: Vec<Finality> = mined.map(|open| open.finality).collect();
+        (book.unmined_of(lane).next().and_then(|open| open.sent), finalities)
+    };
+    let standstill = track.pace.standstill(waiting);
+    let count = |is: &dyn Fn(&Finality) -> bool| {
+        u64::try_from(finalities.iter().filter(|it| is(it)).count()).unwrap_or_default()
+    };
+    let lacking = [("safe", Finality::Safe), ("finalized", Finality::Finalized)]
+        .into_iter()
+        .filter(|(_, finality)| track.lacks(*finality))
+        .map(|(tag, finality)| LackingFacts {
+            tag,
+            waiting: count(&|it| *it == finality),
+            is_default: core.settings.tx.finality == finality,
+        })
+        .filter(|lacking| lacking.waiting > 0 || lacking.is_default);
+    PaceFacts {
+        silent_seconds: track.pace.silence().map(|silent| silent.as_secs_f64()),
+        usual_seconds: track.pace.interval().map(|usual| usual.as_secs_f64()),
+        standstill_seconds: standstill.map(|it| it.silent.as_secs_f64()),
+        is_long: standstill.is_some_and(|it| it.is_long),
+        is_on_demand: track.pace.is_on_demand(),
+        unconfirmed: count(&|_| true),
+        unburied: count(&|it| matches!(it, Finality::Confirmations(1..))),
+        lacking: lacking.collect(),
     }
 }
 

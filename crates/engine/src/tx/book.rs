@@ -63,6 +63,8 @@ pub(crate) struct Open {
     pub(crate) lowered: Option<u128>,
     /// When this process accepted it; `None` if it took it over.
     pub(crate) accepted: Option<Instant>,
+    /// When this process first sent it.
+    pub(crate) sent: Option<Instant>,
     /// When it is to be sent again, to all endpoints.
     pub(crate) next_send: Option<Instant>,
     /// When its receipt is to be asked for by itself.
@@ -128,6 +130,7 @@ impl Open {
             limit_told: None,
             lowered: None,
             accepted: None,
+            sent: None,
             next_send: None,
             next_check,
             vain_checks: 0,
@@ -568,6 +571,7 @@ pub(crate) mod tests {
             limit_told: None,
             lowered: None,
             accepted: None,
+            sent: None,
             deliveries: Default::default(),
             takers: Default::default(),
             answer_lost: Default::default(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use stile_chain::EstimateError;
-use stile_domain::{ChainId, Fees, Finality, Header, Lane, Payload, TxId, request_hash};
+use stile_domain::{ChainId, Fees, Finality, Header, Lane, Payload, TxId, Wait, request_hash};
 use stile_store::{
     Acquisition, Attempt, NewTx, Owner, StoreError, StreamEvent, StreamPosition, Tx, TxEvent,
     TxFilter, TxPage,
@@ -22,6 +22,8 @@ use crate::tx::balance::{self, Ticket};
 use crate::tx::confirmations::{self, BlockRef};
 use crate::tx::error::TxError;
 use crate::tx::limits;
+use crate::tx::tags;
+use crate::tx::waits;
 use crate::tx::wishes::{self, Cancelled, ReplaceError};
 
 /// A transaction to be handed over.
@@ -209,7 +211,11 @@ impl Transactions {
         self.check_lane(request.lane)?;
         request.payload.check()?;
         let new = self.new_tx(request);
-        if let Err(above) = limits::check(&self.core, new.lane, &new.payload).await {
+        let allowed = match tags::check(&self.core, new.lane, new.finality).await {
+            Ok(()) => limits::check(&self.core, new.lane, &new.payload).await,
+            lacking => lacking,
+        };
+        if let Err(above) = allowed {
             // What was taken before is answered as it was, whatever the limit is by now.
             let repeated = self.repeated(&new).await?;
             return repeated.map(|repeated| Prepared::Repeated(Box::new(repeated))).ok_or(above);
@@ -330,6 +336,19 @@ impl Transactions {
             (Some(receipt), Some(heads)) => heads.confirmations(receipt.block_number),
             _ => 0,
         }
+    }
+
+    /// What each of these waits for, in the same order; `None` for those that are done.
+    ///
+    /// It follows from the rows, from what this node has in memory and, of lanes that it does not
+    /// hold, from one read of the store. What only another node knows is not said.
+    pub async fn waits(&self, txs: &[Tx]) -> Result<Vec<Option<Wait>>, StoreError> {
+        waits::waits(&self.core, txs).await
+    }
+
+    /// The same for one, from memory alone.
+    pub fn wait_known(&self, tx: &Tx) -> Option<Wait> {
+        waits::wait(&self.core, tx, None)
     }
 
     /// The blocks that confirm a transaction. Given the newest block that the caller has seen on

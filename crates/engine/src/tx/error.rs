@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use stile_domain::{
-    BalanceTooLow, FeeLimitReached, GasBelowIntrinsic, GasLimitReached, Lane, PayloadError,
+    BalanceTooLow, ChainId, FeeLimitReached, Finality, GasBelowIntrinsic, GasLimitReached, Lane,
+    PayloadError,
 };
 use stile_store::{StoreError, Tx};
 
 use crate::NonceError;
+use crate::tx::tags;
 
 /// Why a transaction was not taken. Nothing was written, unless said otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -59,6 +61,16 @@ pub enum TxError {
     /// The chain's nodes refuse to estimate it.
     #[error("its gas could not be estimated: {0}")]
     EstimationFailed(String),
+    /// The chain has no block that it calls so.
+    #[error("chain {chain} calls no block {}, so it would never be done; the chain gives {}", tags::name(*finality), gives(*has_safe))]
+    FinalityUnavailable {
+        /// The chain.
+        chain: ChainId,
+        /// What was asked for, or is configured.
+        finality: Finality,
+        /// Whether it calls blocks safe.
+        has_safe: bool,
+    },
     /// The request id belongs to another request.
     #[error("the request id belongs to transaction {}, which is a different request", tx.id)]
     RequestIdReused {
@@ -68,6 +80,13 @@ pub enum TxError {
     /// What bare nonces share with transactions: queues, leases, the store.
     #[error(transparent)]
     Lane(#[from] NonceError),
+}
+
+fn gives(has_safe: bool) -> &'static str {
+    match has_safe {
+        true => "\"safe\" or a number of blocks: {\"confirmations\": n}",
+        false => "a number of blocks only: {\"confirmations\": n}",
+    }
 }
 
 /// Where a limit comes from.

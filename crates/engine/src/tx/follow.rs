@@ -28,8 +28,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use stile_chain::{ChainError, ReceiptAnswer, Sighting, View};
-use stile_domain::{B256, Header, HeaderWindow, Lane, Receipt, SetBack, TakenBack, TxId, Verdict};
+use stile_chain::{Block, ChainError, ReceiptAnswer, Sighting, View};
+use stile_domain::{
+    B256, Content, Header, HeaderWindow, Lane, Made, Receipt, SetBack, TakenBack, TxId, Verdict,
+    no_block,
+};
 use stile_store::{HeaderUpdate, OpenTx};
 use tracing::{debug, info, warn};
 
@@ -43,6 +46,7 @@ use crate::core::Core;
 use crate::metrics;
 use crate::tx::outside::{self, Strange};
 use crate::tx::quotes;
+use crate::tx::tags;
 use crate::tx::track::Track;
 
 /// Passes that may fail before a block is passed whose receipts cannot be had.
@@ -84,6 +88,8 @@ struct Memory {
     strange: Vec<Strange>,
     /// How many passes the followed endpoint has been behind what is known.
     behind: u32,
+    /// It was told that the chain makes no blocks.
+    stands_still: bool,
 }
 
 impl Memory {
@@ -105,6 +111,11 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
             () = track.look.notified() => {}
         }
         let passed = look(&core, &track, &mut memory).await;
+        if passed.is_ok() && track.pace.looked() {
+            tell_on_demand(&track);
+        }
+        tell_standstill(&track, &mut memory);
+        tags::note(&core, &track).await;
         for endpoint in track.pool.endpoints() {
             let (chain, times) = (track.pool.chain(), endpoint.contradictions);
             metrics::contradicted(chain, &endpoint.shown, times);
@@ -177,7 +188,53 @@ async fn look(core: &Arc<Core>, track: &Track, memory: &mut Memory) -> Result<()
         None if passed.is_ok() => memory.unshown = 0,
         None => {}
     }
+    if passed.is_ok() && track.pace.wants_history() {
+        learn_pace(track, &view).await;
+    }
     passed
+}
+
+/// How many older blocks tell how a chain's blocks come.
+const OLDER: u64 = 16;
+
+/// The chain is silent before enough of its blocks were seen coming: looks at older ones, once.
+async fn learn_pace(track: &Track, view: &View) {
+    let head = view.head().height;
+    // The first block of a chain is empty everywhere.
+    let heights: Vec<u64> = (head.saturating_sub(OLDER).max(1)..=head).collect();
+    // What cannot be read is not asked for again: the pace is measured as blocks come.
+    let older = view.outlines(&heights).await.unwrap_or_default();
+    let older = older.into_iter().flatten().filter(|block| block.height > 0);
+    track.pace.learn(older.map(|block| (block.timestamp, block.is_empty)));
+}
+
+/// Said once for each chain.
+fn tell_on_demand(track: &Track) {
+    info!(chain = %track.pool.chain(),
+          "the chain makes blocks only when it has transactions: confirmations on top of the last \
+           one do not come by themselves; finality {{\"confirmations\": 0}} waits for none");
+}
+
+/// Says once that the chain has stopped making blocks while something waits for one, and once that
+/// it goes on.
+fn tell_standstill(track: &Track, memory: &mut Memory) {
+    let chain = track.pool.chain();
+    let (anything, waiting) = {
+        let book = track.book();
+        let waiting = book.lowest_unmined().filter_map(|open| open.sent).min();
+        (book.iter().next().is_some(), waiting)
+    };
+    let standstill = track.pace.standstill(waiting).filter(|_| anything);
+    metrics::standstill(chain, standstill.map(|it| it.silent).unwrap_or_default());
+    match standstill {
+        Some(it) if !memory.stands_still => {
+            let words = no_block(it.silent, it.usual);
+            warn!(%chain, words, "the chain makes no blocks, and transactions wait for one");
+        }
+        None if memory.stands_still && anything => info!(%chain, "the chain makes blocks again"),
+        _ => {}
+    }
+    memory.stands_still = standstill.is_some();
 }
 
 async fn pass(
@@ -295,6 +352,7 @@ async fn advance(
         reopen(core, track, path.above.unwrap_or(0), set_back).await?;
         memory.compared = None;
     }
+    note_pace(track, &path);
     let mut found: HashMap<TxId, Receipt> = HashMap::new();
     let held: HashSet<Lane> = held_lanes(core, track).into_iter().collect();
     let mut strange: Vec<Strange> = Vec::new();
@@ -404,6 +462,30 @@ async fn told_by_others(track: &Track, mut receipts: Vec<Receipt>) -> Vec<Receip
         Err(error) => debug!(%error, "nobody else says how transactions ended"),
     }
     receipts
+}
+
+/// Takes note of how the new blocks came, and whether they came for what was sent.
+fn note_pace(track: &Track, path: &Steps) {
+    let mut sent = None;
+    let made: Vec<Made> = {
+        let book = track.book();
+        let mut content = |block: &Block| {
+            let ours = block.transactions.iter().map(|tx| book.by_hash(&tx.hash));
+            let ours: Vec<Option<TxId>> = ours.collect();
+            sent = sent.max(ours.iter().flatten().filter_map(|id| book.get(*id)?.sent).max());
+            match ours {
+                ours if ours.is_empty() => Content::Nothing,
+                ours if ours.iter().all(Option::is_some) => Content::Ours,
+                _ => Content::Others,
+            }
+        };
+        let blocks = path.blocks.iter();
+        blocks.map(|block| Made { timestamp: block.timestamp, content: content(block) }).collect()
+    };
+    match made.last() {
+        Some(newest) if path.leap => track.pace.picked_up(*newest),
+        _ => track.pace.rose(&made, sent),
+    }
 }
 
 /// Drops the oldest, which come first, if there are more than this many.

@@ -71,6 +71,10 @@ impl Funds {
         self.stopped.keys().copied().collect()
     }
 
+    pub(crate) fn is_stopped(&self, lane: Lane) -> bool {
+        self.stopped.contains_key(&lane)
+    }
+
     /// Those of which nothing is sent: all but the ones that are being tried.
     pub(crate) fn silent(&self) -> HashSet<Lane> {
         let silent = self.stopped.iter().filter(|(_, stopped)| stopped.attempt != Try::UnderWay);

@@ -30,6 +30,7 @@
 //! | `follow` | new blocks, reorganisations, finality |
 //! | `receipts` | asking for receipts one by one, where blocks stayed silent |
 //! | `resubmit` | timers |
+//! | `pace` | how a chain's blocks come |
 //! | `quotes` | what the chain asks for, as its endpoints last said |
 //! | `fees` | what attempts offer |
 //! | `limits` | requests that ask for more than is allowed, or for less gas than they need |
@@ -37,10 +38,12 @@
 //! | `bump` | which offer more by the clock |
 //! | `cause` | why a transaction gets a new attempt |
 //! | `replace` | new attempts: higher offers, and empty ones that withdraw or give up |
+//! | `waits` | what a transaction waits for, in words |
 //! | `wishes` | what callers want of transactions that are on their way |
 //! | `overtake` | other transactions at the nonces of ours |
 //! | `lost_attempt` | attempts of ours that the database has lost and the chain has |
 //! | `outside` | nonces that somebody else has used |
+//! | `tags` | finality that a chain cannot give |
 //! | `funds` | accounts that cannot pay |
 //! | `too_dear` | what such accounts offer once the chain asks for less |
 //! | `adopt` | taking up what a lane's last holder left |
@@ -71,6 +74,7 @@ mod lost_attempt;
 pub(crate) mod memorise;
 pub(crate) mod outside;
 mod overtake;
+pub(crate) mod pace;
 pub(crate) mod quotes;
 mod receipts;
 mod record;
@@ -79,8 +83,10 @@ mod resubmit;
 pub mod settings;
 pub(crate) mod sign;
 mod submit;
+mod tags;
 mod too_dear;
 pub(crate) mod track;
+pub(crate) mod waits;
 pub mod wishes;
 
 use std::sync::Arc;

@@ -191,8 +191,11 @@ fn tell_who_takes_none(track: &Track, place: usize) {
 fn still_wanted(open: Option<&mut Open>, place: usize, stopped: bool) -> Option<Item> {
     let open = open?;
     let item = Item::of(open).filter(|item| open.is_unmined() && (!stopped || item.hurried));
-    if item.is_none() {
-        open.deliveries.at(place).queued = false;
+    match item {
+        Some(_) => {
+            open.sent.get_or_insert_with(Instant::now);
+        }
+        None => open.deliveries.at(place).queued = false,
     }
     item
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use stile_chain::{ChainError, ChainPool, Chains, FeeQuotes};
 use stile_domain::{
-    ChainId, FeeQuote, Header, HeaderWindow, Heads, Lane, SetBack, TxId, U256, Verdict,
+    ChainId, FeeQuote, Finality, Header, HeaderWindow, Heads, Lane, SetBack, TxId, U256, Verdict,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -16,6 +16,7 @@ use crate::tx::book::{Book, Open};
 use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
 use crate::tx::limits::BlockGas;
+use crate::tx::pace::BlockPace;
 use crate::tx::quotes::Quotes;
 use crate::tx::settings::TxSettings;
 use crate::tx::submit::Queues;
@@ -44,10 +45,14 @@ pub(crate) struct Track {
     pub(crate) block_gas: BlockGas,
     /// What accounts had when they were last looked at.
     pub(crate) balances: Balances,
+    /// How its blocks come.
+    pub(crate) pace: BlockPace,
     adopted: Mutex<Vec<Lane>>,
     funds: Mutex<Funds>,
     estimates: Mutex<Estimates>,
     withheld: Mutex<Option<Withheld>>,
+    /// Finality that the chain does not give.
+    lacking: Mutex<HashSet<Finality>>,
     left: Mutex<Vec<Left>>,
     extent: Mutex<Extent>,
     /// Transactions about whose lost finality a person was called, each with its block's height.
@@ -132,10 +137,12 @@ impl Tracks {
                 quotes: Quotes::new(settings.fee_limit(pool.chain()).is_some()),
                 block_gas: BlockGas::default(),
                 balances: Balances::default(),
+                pace: BlockPace::default(),
                 adopted: Mutex::default(),
                 funds: Mutex::default(),
                 estimates: Mutex::default(),
                 withheld: Mutex::default(),
+                lacking: Mutex::default(),
                 left: Mutex::default(),
                 extent: Mutex::default(),
                 alarmed: Mutex::default(),
@@ -189,6 +196,23 @@ impl Track {
         if let Some(heads) = &mut *lock(&self.heads) {
             heads.latest = heads.latest.min(height);
             heads.safe = heads.safe.map(|safe| safe.min(height));
+        }
+    }
+
+    /// Whether the chain is known to have no block of the name that a finality goes by.
+    pub(crate) fn lacks(&self, finality: Finality) -> bool {
+        lock(&self.lacking).contains(&finality)
+    }
+
+    /// Takes note whether it has. Answers whether it is news that it has not.
+    pub(crate) fn note_lacking(&self, finality: Finality, is_lacking: bool) -> bool {
+        let mut lacking = lock(&self.lacking);
+        match is_lacking {
+            true => lacking.insert(finality),
+            false => {
+                lacking.remove(&finality);
+                false
+            }
         }
     }
 
@@ -330,6 +354,11 @@ impl Track {
     /// The same, by name.
     pub(crate) fn unfunded(&self) -> HashSet<Lane> {
         self.funds().lanes()
+    }
+
+    /// Whether a lane is stopped because its account cannot pay.
+    pub(crate) fn is_unfunded(&self, lane: Lane) -> bool {
+        self.funds().is_stopped(lane)
     }
 
     /// A lane's account cannot pay this much: nothing of it is sent until it can.

@@ -19,6 +19,7 @@
 //! | `voices` | one endpoint whose words do not fit what the others say |
 //! | `outside` | what is taken for somebody else's, and is not |
 //! | `leaving` | a node that goes, and one that takes over |
+//! | `waits` | 38: what a transaction waits for |
 //! | `taking_over` | 36: much that was left |
 
 #![recursion_limit = "256"]
@@ -47,3 +48,4 @@ mod unreadable;
 mod verdicts;
 mod voices;
 mod waiting;
+mod waits;

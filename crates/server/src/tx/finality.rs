@@ -104,7 +104,8 @@ impl PartialSchema for FinalityText {
             .item(blocks)
             .item(tag)
             .description(Some(
-                "The evidence to wait for: a number of blocks on top, or the chain's word",
+                "The evidence to wait for: a number of blocks on top of its own (0: mined is \
+                 enough), or the chain's word",
             ))
             .into()
     }

@@ -101,7 +101,7 @@ pub(crate) async fn get(
     Parts(id): Parts<String>,
 ) -> Result<Json<TxView>, Problem> {
     let tx = find(&app, &access, &id).await?;
-    Ok(Json(TxView::new(app.node.transactions(), tx)))
+    Ok(Json(TxView::one(app.node.transactions(), tx).await?))
 }
 
 /// Show one transaction by the request id it was handed over with.
@@ -130,7 +130,7 @@ pub(crate) async fn by_request(
         let detail = format!("{} has no transaction with the request id {request_id}", lane.signer);
         return Err(Problem::new(Code::TxNotFound, detail));
     };
-    Ok(Json(TxView::new(transactions, tx)))
+    Ok(Json(TxView::one(transactions, tx).await?))
 }
 
 /// List transactions, newest first.
@@ -166,6 +166,6 @@ pub(crate) async fn list(
     };
     let transactions = app.node.transactions();
     let page = transactions.page(&filter).await?;
-    let items = page.txs.into_iter().map(|tx| TxView::new(transactions, tx));
-    Ok(Json(TxList { items: items.collect(), next: page.next }))
+    let items = TxView::all(transactions, page.txs).await?;
+    Ok(Json(TxList { items, next: page.next }))
 }

@@ -1,9 +1,9 @@
 //! A transaction as callers see it.
 
 use serde::Serialize;
-use stile_domain::{Outcome, Payload, Receipt, Rival, Timestamp};
+use stile_domain::{Outcome, Payload, Receipt, Rival, Timestamp, Wait};
 use stile_engine::Transactions;
-use stile_store::{Tx, Wish};
+use stile_store::{StoreError, Tx, Wish};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -56,6 +56,8 @@ pub(crate) struct TxView {
     /// What its caller wants of it that has not been seen to yet.
     #[schema(value_type = Option<schema::WishName>)]
     wish: Option<&'static str>,
+    /// What it waits for; null once it is done, and where there is nothing to say.
+    waiting_for: Option<WaitView>,
     /// Blocks on top of its own.
     confirmations: u64,
     /// When it counts as done.
@@ -95,9 +97,32 @@ fn untold(outcome: Option<Outcome>) -> Option<String> {
 const UNTOLD: &str = "it is in its block, and no endpoint says whether its execution succeeded: their receipts have no status";
 
 impl TxView {
-    /// Shows it, with the confirmations that this node knows of.
+    /// Shows it, with the confirmations that this node knows of and what it waits for as far as this
+    /// node has that in memory.
     pub(crate) fn new(transactions: &Transactions, tx: Tx) -> Self {
+        let waiting_for = transactions.wait_known(&tx);
+        Self::waiting(transactions, tx, waiting_for)
+    }
+
+    /// Shows several, in the same order, with what each waits for.
+    pub(crate) async fn all(
+        transactions: &Transactions,
+        txs: Vec<Tx>,
+    ) -> Result<Vec<Self>, StoreError> {
+        let waits = transactions.waits(&txs).await?;
+        let views = txs.into_iter().zip(waits);
+        Ok(views.map(|(tx, wait)| Self::waiting(transactions, tx, wait)).collect())
+    }
+
+    /// Shows one, with what it waits for.
+    pub(crate) async fn one(transactions: &Transactions, tx: Tx) -> Result<Self, StoreError> {
+        let wait = transactions.waits(std::slice::from_ref(&tx)).await?.pop().flatten();
+        Ok(Self::waiting(transactions, tx, wait))
+    }
+
+    fn waiting(transactions: &Transactions, tx: Tx, waiting_for: Option<Wait>) -> Self {
         Self {
+            waiting_for: waiting_for.map(WaitView::from),
             confirmations: transactions.confirmations_of(&tx),
             tx_id: tx.id.0,
             chain_id: tx.lane.chain.get(),
@@ -133,6 +158,33 @@ fn wish(wish: &Wish) -> &'static str {
     match wish {
         Wish::Cancel => "cancel",
         Wish::SpeedUp(_) => "speed-up",
+    }
+}
+
+/// What a transaction waits for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WaitingFor)]
+struct WaitView {
+    /// Its stable name.
+    #[schema(value_type = schema::WaitCodeName)]
+    code: &'static str,
+    /// In words, for people.
+    words: String,
+    /// The transaction of the same signer that comes first, where it is known.
+    tx_id: Option<Uuid>,
+    /// Its nonce.
+    nonce: Option<u64>,
+}
+
+impl From<Wait> for WaitView {
+    fn from(wait: Wait) -> Self {
+        Self {
+            code: wait.code.name(),
+            words: wait.words,
+            tx_id: wait.behind.map(|behind| behind.id.0),
+            nonce: wait.behind.map(|behind| behind.nonce),
+        }
     }
 }
 

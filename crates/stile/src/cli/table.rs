@@ -59,7 +59,7 @@ pub(super) fn json(value: &Value) -> String {
 
 /// Without what would move a terminal's cursor or change its colours: texts of an answer were written by
 /// whoever had a key.
-fn harmless(text: &str) -> String {
+pub(super) fn harmless(text: &str) -> String {
     let is_harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
     text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
 }

@@ -62,6 +62,7 @@ fn facts() -> LaneFacts {
         endpoints: vec![endpoint(Some(5), Some(true))],
         receipt_missing: false,
         agreement: None,
+        pace: None,
     }
 }
 

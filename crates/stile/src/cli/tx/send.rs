@@ -48,7 +48,8 @@ pub(in crate::cli) struct SendArgs {
     /// Your own name for it: sending again under the same name changes nothing.
     #[arg(long, value_name = "TEXT")]
     request_id: Option<String>,
-    /// When it counts as done: a number of confirmations, safe or finalized.
+    /// When it counts as done: a number of blocks on top of its own (0: mined is enough), safe or
+    /// finalized.
     #[arg(long, value_parser = amount::finality)]
     finality: Option<Value>,
     /// Wait until it is done. Succeeds only if the transaction does.

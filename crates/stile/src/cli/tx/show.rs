@@ -67,8 +67,18 @@ pub(super) async fn list(
         return table::print(&table::json(&page));
     }
     let items = page["items"].as_array().cloned().unwrap_or_default();
-    let header = ["TX", "SIGNER", "NONCE", "STATE", "HASH", "BLOCK", "CONFIRMATIONS", "UPDATED"];
-    table::print(&table::list(&header, &[2, 5, 6], items.iter().map(row).collect()))?;
+    let header = [
+        "TX",
+        "SIGNER",
+        "NONCE",
+        "STATE",
+        "WAITS FOR",
+        "HASH",
+        "BLOCK",
+        "CONFIRMATIONS",
+        "UPDATED",
+    ];
+    table::print(&table::list(&header, &[2, 6, 7], items.iter().map(row).collect()))?;
     if let Some(next) = page["next"].as_u64() {
         eprintln!("more: --cursor {next}");
     }
@@ -81,6 +91,7 @@ fn row(tx: &Value) -> Vec<String> {
         text(&tx["signer"]),
         cell(&tx["nonce"]),
         standing(tx),
+        cell(&tx["waitingFor"]["code"]),
         cell(&tx["txHash"]),
         cell(&tx["receipt"]["blockNumber"]),
         confirmations(tx),
@@ -130,6 +141,7 @@ fn details(tx: &Value) -> String {
         ("fee limit", wei(&payload["feeLimit"])),
         ("nonce", cell(&tx["nonce"])),
         ("state", standing(tx)),
+        ("waits for", text(&tx["waitingFor"]["words"])),
         ("outcome", text(&tx["outcome"])),
         ("error", text(&tx["error"])),
         ("asked for", text(&tx["wish"])),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::show::{self, confirmations, standing};
 use crate::cli::Failure;
 use crate::cli::client::{CallError, Client, ServerArgs};
-use crate::cli::table::text;
+use crate::cli::table::{harmless, text};
 
 /// How long changes may go unseen that come without an event.
 const POLL: Duration = Duration::from_secs(1);
@@ -70,12 +70,13 @@ pub(super) async fn until_done(client: &Client, mut tx: Value) -> Result<Value, 
     let progress = Progress::new();
     let mut wakeups = Wakeups::open(client, &text(&tx["txId"])).await;
     let mut last_answer = Instant::now();
-    let mut told = 0;
+    let (mut told, mut wait) = (0, String::new());
     loop {
         match look(client, &path).await {
             Ok((now, history)) => {
                 (tx, last_answer) = (now, Instant::now());
                 told = progress.tell(&history, told);
+                wait = progress.tell_wait(&tx, wait);
                 progress.show(&tx);
             }
             Err(error) if error.passes() && last_answer.elapsed() < PATIENCE => {
@@ -94,6 +95,13 @@ pub(super) async fn until_done(client: &Client, mut tx: Value) -> Result<Value, 
 async fn look(client: &Client, path: &str) -> Result<(Value, Value), CallError> {
     let tx = client.get(path, &[]).await?;
     Ok((tx, client.get(&format!("{path}/history"), &[]).await?))
+}
+
+/// What it waits for without its numbers: a second more or a block less is nothing new.
+fn kind_of_wait(tx: &Value) -> String {
+    let words = text(&tx["waitingFor"]["words"]);
+    let words: String = words.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+    format!("{}{}", text(&tx["waitingFor"]["code"]), words.replace("blocks", "block"))
 }
 
 /// When to look again: at an event, else after a while.
@@ -147,6 +155,17 @@ impl Progress {
         items.last().and_then(|entry| entry["seq"].as_u64()).unwrap_or(told)
     }
 
+    /// Tells what it waits for, if that is something else than before.
+    fn tell_wait(&self, tx: &Value, told: String) -> String {
+        let (now, words) = (kind_of_wait(tx), text(&tx["waitingFor"]["words"]));
+        if now != told && !now.is_empty() {
+            let code = text(&tx["waitingFor"]["code"]);
+            let words = harmless(&format!("waits for {code}: {words}"));
+            self.line.suspend(|| eprintln!("{words}"));
+        }
+        now
+    }
+
     fn show(&self, tx: &Value) {
         self.line.set_message(format!("{}, confirmations {}", standing(tx), confirmations(tx)));
     }
@@ -166,7 +185,18 @@ impl Progress {
 mod tests {
     use serde_json::json;
 
-    use super::verdict;
+    use super::{kind_of_wait, verdict};
+
+    #[test]
+    fn hole_38_a_wait_is_told_when_it_becomes_another_one() {
+        let waits = |code, words| json!({ "waitingFor": { "code": code, "words": words } });
+        let two = kind_of_wait(&waits("confirmations", "2 more blocks on top of its own."));
+        assert_eq!(two, kind_of_wait(&waits("confirmations", "1 more block on top of its own.")));
+        let still = "2 more blocks. Chain 5 has made no block for 45 s.";
+        assert_ne!(two, kind_of_wait(&waits("confirmations", still)));
+        assert_ne!(two, kind_of_wait(&waits("block", "2 more blocks on top of its own.")));
+        assert_eq!(kind_of_wait(&json!({ "waitingFor": null })), "");
+    }
 
     #[test]
     fn only_success_is_success() {

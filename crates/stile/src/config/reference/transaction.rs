@@ -98,7 +98,8 @@ pub(super) const CONFIRMATIONS: Section = Section {
             "required",
             Kind::Integer { min: 0, max: 100_000 },
             Value("20"),
-            "The number of blocks on top of the transaction's own. Not above \
+            "The number of blocks on top of the transaction's own: 0 for mined is enough, as on \
+             chains that make blocks only when they have transactions. Not above \
              `confirmations.reorg_window`.",
         ),
         Key::new(
