@@ -150,6 +150,8 @@ const ROUTES: [(&str, &str); 46] = [
     ("get", "/api/v1/tx/{txId}/history"),
     ("get", "/api/v1/tx/{txId}/attempts"),
     ("get", "/api/v1/tx/{txId}/confirmations"),
+    ("get", "/api/v1/chains"),
+    ("get", "/api/v1/chains/{chainId}"),
     ("get", "/api/v1/events"),
     ("get", "/api/v1/nonces/{signer}"),
     ("post", "/api/v1/nonces/{signer}/allocate"),
