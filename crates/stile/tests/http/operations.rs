@@ -138,7 +138,7 @@ const OF_SIGNERS: [&str; 5] = [
 ];
 
 /// Every route there is; one that is added must be added here.
-const ROUTES: [(&str, &str); 46] = [
+const ROUTES: [(&str, &str); 48] = [
     ("post", "/api/v1/tx"),
     ("post", "/api/v1/tx/batch"),
     ("get", "/api/v1/tx"),
