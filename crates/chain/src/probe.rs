@@ -125,7 +125,7 @@ impl Asked {
     }
 
     /// The transaction that it is to show now.
-    fn to_be_shown(&mut self, now: Instant) -> Option<B256> {
+    fn take_due_to_show(&mut self, now: Instant) -> Option<B256> {
         let (hash, at) = self.taken?;
         if now.duration_since(at) < SHOWN_AFTER {
             return None;
@@ -178,7 +178,7 @@ impl ChainPool {
     /// Finds out what the endpoints can do, as far as that is due; at most times it asks nothing.
     /// Whoever runs the pool calls it now and then, in a task of its own.
     pub async fn learn(&self) {
-        join_all(self.endpoints.iter().map(|endpoint| learn(endpoint))).await;
+        join_all(self.endpoints.iter().map(learn)).await;
     }
 
     /// What each endpoint can do, in the order of the configuration.
@@ -191,7 +191,7 @@ async fn learn(endpoint: &Arc<Endpoint>) {
     let (answers, now) = (endpoint.answers() && endpoint.rests().is_none(), Instant::now());
     let (due, shown) = {
         let mut asked = endpoint.asked();
-        (asked.due(answers, now), asked.to_be_shown(now).filter(|_| answers))
+        (asked.due(answers, now), asked.take_due_to_show(now).filter(|_| answers))
     };
     let work = async {
         if let Some(hash) = shown {
@@ -331,14 +331,14 @@ mod tests {
     #[test]
     fn an_endpoint_that_hides_what_is_not_mined_is_known_by_three() {
         let (mut asked, start) = (Asked::default(), Instant::now());
-        assert_eq!(asked.to_be_shown(start), None);
+        assert_eq!(asked.take_due_to_show(start), None);
         asked.note_taken(B256::ZERO, start);
         asked.note_taken(NO_BLOCK, start);
-        assert_eq!(asked.to_be_shown(start), None, "a moment later");
-        assert_eq!(asked.to_be_shown(start + SHOWN_AFTER), Some(B256::ZERO));
-        assert_eq!(asked.to_be_shown(start + SHOWN_AFTER), None, "once");
+        assert_eq!(asked.take_due_to_show(start), None, "a moment later");
+        assert_eq!(asked.take_due_to_show(start + SHOWN_AFTER), Some(B256::ZERO));
+        assert_eq!(asked.take_due_to_show(start + SHOWN_AFTER), None, "once");
         asked.note_taken(NO_BLOCK, start);
-        assert_eq!(asked.to_be_shown(start + SHOWN_UNTIL), None, "too late to tell");
+        assert_eq!(asked.take_due_to_show(start + SHOWN_UNTIL), None, "too late to tell");
         let words = [Shown::Nothing, Shown::Mined, Shown::Unanswered, Shown::Nothing];
         assert!(words.into_iter().all(|shown| asked.note_shown(shown).is_none()));
         assert_eq!(asked.note_shown(Shown::Nothing), Some(false));

@@ -138,7 +138,7 @@ const OF_SIGNERS: [&str; 5] = [
 ];
 
 /// Every route there is; one that is added must be added here.
-const ROUTES: [(&str, &str); 46] = [
+const ROUTES: [(&str, &str); 48] = [
     ("post", "/api/v1/tx"),
     ("post", "/api/v1/tx/batch"),
     ("get", "/api/v1/tx"),
@@ -150,6 +150,8 @@ const ROUTES: [(&str, &str); 46] = [
     ("get", "/api/v1/tx/{txId}/history"),
     ("get", "/api/v1/tx/{txId}/attempts"),
     ("get", "/api/v1/tx/{txId}/confirmations"),
+    ("get", "/api/v1/chains"),
+    ("get", "/api/v1/chains/{chainId}"),
     ("get", "/api/v1/events"),
     ("get", "/api/v1/nonces/{signer}"),
     ("post", "/api/v1/nonces/{signer}/allocate"),
