@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::*;
 use crate::care::facts::{
     AgreementFacts, AttemptFacts, GoneFacts, HeadFacts, HoldFacts, HolderFacts, RestoredFacts,
+    AgreementFacts, AttemptFacts, HeadFacts, HoldFacts, HolderFacts, PaceFacts, RestoredFacts,
     TxFacts, UnestimatedFacts,
 };
 
@@ -324,5 +325,31 @@ fn hole_23_whoever_contradicts_is_named_and_so_is_what_waits() {
         assert!(!long.healthy);
         assert_eq!(long.findings[0].code, code);
         assert_eq!(long.summary, "nothing is confirmed on chain 1: they differ");
+    }
+}
+
+#[test]
+fn hole_38_a_chain_that_makes_no_blocks_is_as_bad_as_what_waits_for_one() {
+    let still = PaceFacts {
+        standstill_seconds: Some(45.0),
+        usual_seconds: Some(2.0),
+        ..PaceFacts::default()
+    };
+    let idle = LaneFacts { in_flight: 0, queued: 0, chain_nonce: Some(9), head: None, ..facts() };
+    let long = PaceFacts { is_long: true, ..still.clone() };
+    let on_demand = PaceFacts { is_on_demand: true, ..PaceFacts::default() };
+    let buried = PaceFacts { unconfirmed: 1, unburied: 1, ..on_demand.clone() };
+    let table = [
+        (facts(), still.clone(), "chain-stalled", Severity::Warning, "every 2 s; 6 transactions"),
+        (facts(), long.clone(), "chain-stalled", Severity::Blocked, "no block for 45 s"),
+        (idle.clone(), long, "chain-stalled", Severity::Info, "no block for 45 s"),
+        (idle.clone(), on_demand, "mines-on-demand", Severity::Info, "only when it has"),
+        (idle, buried, "mines-on-demand", Severity::Warning, "1 transactions"),
+    ];
+    for (facts, pace, code, severity, part) in table {
+        let found = diagnose(LaneFacts { pace: Some(pace), ..facts }).findings;
+        let finding = found.iter().find(|finding| finding.code == code).unwrap();
+        assert_eq!(finding.severity, severity, "{finding:?}");
+        assert!(finding.words.contains(part), "{finding:?}");
     }
 }
