@@ -309,8 +309,8 @@ mod tests {
             Err(CallError::Said { code, message: message.to_owned(), data: None })
         };
         for (answer, expected) in [
-            (Ok(to_raw_value(&json!(null)).unwrap()), Some(true)),
-            (Ok(to_raw_value(&json!([])).unwrap()), Some(true)),
+            (Ok(to_raw_value(&json!(null)).unwrap().into()), Some(true)),
+            (Ok(to_raw_value(&json!([])).unwrap().into()), Some(true)),
             (
                 said(-32601, "the method eth_feeHistory does not exist/is not available"),
                 Some(false),
@@ -350,7 +350,7 @@ mod tests {
             (json!({ "hash": "0x1" }), Shown::Pending),
             (json!({ "hash": "0x1", "blockNumber": "0x1" }), Shown::Mined),
         ] {
-            assert_eq!(read_shown(Ok(to_raw_value(&told).unwrap())), expected);
+            assert_eq!(read_shown(Ok(to_raw_value(&told).unwrap().into())), expected);
         }
     }
 }

@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn hole_37_what_nodes_say_to_a_tag_they_do_not_know() {
         let block = |number: serde_json::Value| {
-            Ok(to_raw_value(&json!({ "number": number, "parentHash": "0x1" })).unwrap())
+            Ok(to_raw_value(&json!({ "number": number, "parentHash": "0x1" })).unwrap().into())
         };
         let not_yet = TagWord::NotYet;
         for (answer, tag, expected) in [
@@ -236,7 +236,7 @@ mod tests {
             (block(json!("0x0")), Tag::Safe, not_yet),
             // Nodes show their pending block without a number.
             (block(json!(null)), Tag::Pending, TagWord::Has),
-            (Ok(serde_json::value::RawValue::NULL.to_owned()), Tag::Safe, not_yet),
+            (Ok(serde_json::value::RawValue::NULL.to_owned().into()), Tag::Safe, not_yet),
             // geth 1.8.
             (
                 said(-32602, "invalid argument 0: hex string without 0x prefix"),
@@ -251,7 +251,7 @@ mod tests {
             (said(-32603, "Internal error"), Tag::Safe, TagWord::Nothing),
             (said(-32005, "rate limit reached"), Tag::Safe, TagWord::Nothing),
             (Err(CallError::Unreachable), Tag::Safe, TagWord::Nothing),
-            (Ok(to_raw_value(&json!([1])).unwrap()), Tag::Safe, TagWord::Nothing),
+            (Ok(to_raw_value(&json!([1])).unwrap().into()), Tag::Safe, TagWord::Nothing),
         ] {
             assert_eq!(tag_word(answer.clone(), tag), expected, "{answer:?}");
         }

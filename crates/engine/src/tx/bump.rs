@@ -111,7 +111,8 @@ mod tests {
     fn hole_38_no_fee_is_raised_while_no_block_is_made() {
         use Turn::{Anew, Now, Wait};
         // Where it was sent, and what becomes of it at these heads, one after the other.
-        let table: &[(Option<u64>, &[(Option<u64>, Turn)])] = &[
+        type Looks<'a> = &'a [(Option<u64>, Turn)];
+        let table: &[(Option<u64>, Looks<'_>)] = &[
             (Some(7), &[(Some(8), Now), (Some(8), Now), (Some(9), Now)]),
             // The chain stands still, and goes on.
             (Some(7), &[(Some(7), Wait), (Some(7), Wait), (Some(8), Anew), (Some(8), Now)]),

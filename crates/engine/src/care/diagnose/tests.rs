@@ -6,9 +6,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::care::facts::{
-    AgreementFacts, AttemptFacts, GoneFacts, HeadFacts, HoldFacts, HolderFacts, RestoredFacts,
-    AgreementFacts, AttemptFacts, HeadFacts, HoldFacts, HolderFacts, PaceFacts, RestoredFacts,
-    TxFacts, UnestimatedFacts,
+    AgreementFacts, AttemptFacts, GoneFacts, HeadFacts, HoldFacts, HolderFacts, PaceFacts,
+    RestoredFacts, TxFacts, UnestimatedFacts,
 };
 
 fn endpoint(latest: Option<u64>, knows: Option<bool>) -> EndpointReport {

@@ -265,6 +265,7 @@ mod tests {
             timestamp: 0,
             base_fee: None,
             gas_limit: None,
+            rules: stile_domain::GasRules::default(),
         };
         let steps = |above, lowest| Steps { above, blocks: vec![block(lowest)], leap: false };
         let (young, old) = (0..=9, 200..=400);
