@@ -287,6 +287,8 @@ impl Endpoint {
     /// Another node is behind the address: what was known is not known of that one.
     pub(crate) fn forget_capabilities(&self) {
         self.learned().forget();
+        // Another node may be there, of a chain that was made anew with fewer rules.
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = GasRules::default();
     }
 
     /// A block's receipts were not to be had, by an error that does not say that they never are. What

@@ -160,7 +160,7 @@ pub(crate) async fn quote(
         // Nobody else paid anything lately; the node knows what its kind insists on. It may take that
         // from the same blocks.
         None => {
-            let advised = advised_tip(endpoint, newest).await;
+            let advised = advised_tip(endpoint, newest).await?;
             told.least_of_own.map_or(advised, |least| advised.min(least))
         }
     };
@@ -189,19 +189,24 @@ async fn told(endpoint: &Endpoint, history: &Call, own: &BTreeSet<u64>) -> Resul
 }
 
 /// What the node advises to pay on top of the newest block's base fee: by the method that says so, else by the price
-/// that it advises for transactions that have one.
-async fn advised_tip(endpoint: &Endpoint, base_fee: u128) -> u128 {
+/// that it advises for transactions that have one. An answer that does not come is no tip.
+async fn advised_tip(endpoint: &Endpoint, base_fee: u128) -> Result<u128, CallError> {
     if endpoint.knows(Capability::MaxPriorityFee) != Some(false) {
         match amount(endpoint, Method::MaxPriorityFee).await {
-            Ok(tip) => return tip,
+            Ok(tip) => return Ok(tip),
             Err(error) if classify::is_unsupported(&error) => {
                 endpoint.learn(Capability::MaxPriorityFee, false);
             }
-            Err(_) => return LEAST_PRIORITY_FEE,
+            // Whatever the node has against the method, its price may still tell.
+            Err(CallError::Said { .. } | CallError::Unreadable(_)) => {}
+            Err(error) => return Err(error),
         }
     }
-    let price = amount(endpoint, Method::GasPrice).await;
-    price.map_or(LEAST_PRIORITY_FEE, |price| price.saturating_sub(base_fee))
+    match amount(endpoint, Method::GasPrice).await {
+        Ok(price) => Ok(price.saturating_sub(base_fee).max(LEAST_PRIORITY_FEE)),
+        Err(CallError::Said { .. } | CallError::Unreadable(_)) => Ok(LEAST_PRIORITY_FEE),
+        Err(error) => Err(error),
+    }
 }
 
 impl History {

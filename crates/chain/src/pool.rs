@@ -134,6 +134,22 @@ impl ChainPool {
         self.endpoints.iter().map(|endpoint| endpoint.status()).collect()
     }
 
+    /// Why none of the endpoints is in use, if that is so and it has been found out why.
+    pub fn why_away(&self) -> Option<String> {
+        if self.endpoints.iter().any(|endpoint| endpoint.is_usable()) {
+            return None;
+        }
+        let statuses = self.endpoints();
+        // Before the first look nobody knows.
+        statuses.iter().any(|endpoint| endpoint.why.is_some()).then(|| {
+            let whys = statuses.iter().map(|endpoint| {
+                let why = endpoint.why.as_deref().unwrap_or("is not followed");
+                format!("{} {why}", endpoint.shown)
+            });
+            whys.collect::<Vec<_>>().join("; ")
+        })
+    }
+
     /// How many calls may be under way at each endpoint; without a limit unless one is set.
     pub fn places(&self) -> Vec<EndpointPlaces> {
         self.endpoints.iter().map(|endpoint| endpoint.places()).collect()

@@ -19,9 +19,10 @@ use tokio::time::timeout;
 use crate::accounts::{At, count_call, read_count};
 use crate::blocks::quantity;
 use crate::calls::Method;
+use crate::classify;
 use crate::endpoint::Endpoint;
 use crate::mined::read_signed;
-use crate::rpc::{Answer, Call, read};
+use crate::rpc::{Answer, Call, CallError, read};
 use crate::{ChainError, ChainPool};
 
 /// What an endpoint has of an account, with what is in its pool.
@@ -79,7 +80,13 @@ impl ChainPool {
         let calls = [count_call(account, At::Latest), count_call(account, At::Pending)];
         let mut counts = endpoint.rpc.batch(&calls).await.into_iter().map(read_count);
         let latest = counts.next()?.inspect_err(|error| endpoint.note(error)).ok()?;
-        let below = first_cursor(latest, counts.next()?.ok());
+        let pending = match counts.next()? {
+            Ok(pending) => Some(pending),
+            // A node that has no pool to count, and says so.
+            Err(error) if is_no_word(&error) => return None,
+            Err(_) => None,
+        };
+        let below = first_cursor(latest, pending);
         let endpoint_name = endpoint.shown().to_owned();
         let mut pool = Pool { endpoint: endpoint_name, below, shown: None };
         if below > from {
@@ -95,6 +102,12 @@ impl ChainPool {
         }
         Some(pool)
     }
+}
+
+/// Whether an error says nothing of what the endpoint has: it may have more.
+fn is_no_word(error: &CallError) -> bool {
+    !matches!(error, CallError::Said { .. } | CallError::Unreadable(_))
+        || classify::rate_limit(error).is_some()
 }
 
 /// What a pool has of one account, by nonce: what can be mined next, and what waits for others.

@@ -22,7 +22,7 @@ impl FeeQuote {
 
     /// What is asked for, where it is known whether somebody else offers anything lately. If nobody
     /// does, what nodes tell of tips and prices is what this account's owner has offered before, and it
-    /// rises with each higher offer: so it is not more than was last asked. The base fee is the chain's.
+    /// rises with each higher offer: so it is not more than was asked before. The base fee is the chain's.
     #[must_use]
     pub fn heeded(self, before: Option<&Self>, by_others: bool) -> Self {
         match (self, before.filter(|_| !by_others)) {
@@ -34,6 +34,36 @@ impl FeeQuote {
                 Self::Legacy { gas_price: gas_price.min(*known) }
             }
             (told, _) => told,
+        }
+    }
+
+    /// The tip, or the price where there is no base fee: what rises with what is offered.
+    fn bid(&self) -> u128 {
+        match *self {
+            Self::Market { priority_fee, .. } => priority_fee,
+            Self::Legacy { gas_price } => gas_price,
+        }
+    }
+
+    /// The one of two that asks for the higher tip or price; of two kinds, the newer one.
+    #[must_use]
+    pub fn dearer(self, newer: Self) -> Self {
+        let alike = matches!(
+            (self, newer),
+            (Self::Market { .. }, Self::Market { .. }) | (Self::Legacy { .. }, Self::Legacy { .. })
+        );
+        if alike && self.bid() > newer.bid() { self } else { newer }
+    }
+
+    /// The same with a tip or a price that is a quarter higher.
+    #[must_use]
+    pub fn raised(self) -> Self {
+        let more = |bid: u128| bid.saturating_add(bid / 4).saturating_add(1);
+        match self {
+            Self::Market { base_fee, priority_fee } => {
+                Self::Market { base_fee, priority_fee: more(priority_fee) }
+            }
+            Self::Legacy { gas_price } => Self::Legacy { gas_price: more(gas_price) },
         }
     }
 
@@ -92,6 +122,22 @@ mod tests {
         ] {
             assert_eq!(told.heeded(before.as_ref(), by_others), heeded, "{told:?} {before:?}");
         }
+    }
+
+    #[test]
+    fn what_was_asked_before_is_the_dearer_and_may_rise() {
+        let market = |base_fee, priority_fee| FeeQuote::Market { base_fee, priority_fee };
+        let legacy = |gas_price| FeeQuote::Legacy { gas_price };
+        for (before, newer, dearer) in [
+            (market(9, 3), market(10, 2), market(9, 3)),
+            (market(9, 3), market(10, 4), market(10, 4)),
+            (legacy(7), legacy(6), legacy(7)),
+            (legacy(7), market(1, 1), market(1, 1)),
+        ] {
+            assert_eq!(before.dearer(newer), dearer, "{before:?} {newer:?}");
+        }
+        assert_eq!(market(9, 100).raised(), market(9, 126));
+        assert_eq!(legacy(0).raised(), legacy(1), "nothing stays nothing for ever");
     }
 
     #[test]

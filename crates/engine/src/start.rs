@@ -46,7 +46,7 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
     let seen_token = slot.seen_token();
     let mut view = read(core, slot.lane()).await?;
     let mut asked = None;
-    let stopped = view.as_ref().is_some_and(is_stopped);
+    let mut stopped = view.as_ref().is_some_and(is_stopped);
     let has_cursor = view.as_ref().is_some_and(|view| view.next_nonce.is_some());
     let is_aligned = view.as_ref().is_none_or(|view| view.aligned);
     let is_asked = match is_aligned {
@@ -60,6 +60,7 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
         asked = Some((count, ask_pools(core, slot.lane(), cursor).await));
         // Cursors only grow, so a count above one that is read after it is no accident of timing.
         view = read(core, slot.lane()).await?;
+        stopped = view.as_ref().is_some_and(is_stopped);
     }
     match view {
         Some(mut view) if view.next_nonce.is_some() => {
@@ -81,7 +82,8 @@ pub(crate) async fn start(core: &Arc<Core>, slot: &Arc<Slot>) -> Result<(), Nonc
         }
         _ => begin(core, slot).await?,
     }
-    if claim.is_some() && slot.claim().is_some() && !stopped {
+    // Only what was held against the chain under the claim that it has still, and was not stopped then.
+    if claim.is_some() && slot.claim() == claim && !stopped {
         slot.set_compared(true);
     }
     Ok(())
@@ -226,8 +228,8 @@ async fn compare(
 async fn ask_pools(core: &Core, lane: Lane, cursor: Nonce) -> Told {
     let Some(track) = core.tracks.get(lane.chain) else { return Told::default() };
     let asked = track.pool.pools(lane.signer, cursor, POOL_WITHIN);
-    // Where no endpoint can be asked at all, nobody says the count either, and the lane waits for that.
-    tokio::time::timeout(ANSWER_WITHIN, asked).await.ok().and_then(Result::ok).unwrap_or_default()
+    let told = tokio::time::timeout(ANSWER_WITHIN, asked).await.ok().and_then(Result::ok);
+    told.unwrap_or_else(|| Told { silent: vec!["no endpoint".to_owned()], ..Told::default() })
 }
 
 /// What pools say about the cursor. They were asked before it was read. What few of them claim and do

@@ -79,6 +79,8 @@ struct Memory {
     withheld: Option<(Verdict, String)>,
     /// The newest block that was compared with what the other endpoints have.
     compared: Option<(u64, B256)>,
+    /// The highest that the endpoints agreed on, or that is on record from before.
+    agreed: u64,
     /// The newest block and the moment when the endpoints were last asked in vain.
     undecided: Option<(B256, Instant)>,
     /// The height from which blocks are decided about in the next pass, if there are more than one
@@ -103,7 +105,8 @@ impl Memory {
 
 pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
     load(&core, &track).await;
-    let mut memory = Memory::default();
+    let agreed = track.window().tip().map_or(0, |tip| tip.height);
+    let mut memory = Memory { agreed, ..Memory::default() };
     loop {
         tokio::select! {
             () = core.stopping.cancelled() => return,
@@ -142,7 +145,8 @@ async fn load(core: &Core, track: &Track) {
         Ok(headers) => {
             let window = HeaderWindow::new(limit, headers.iter().copied());
             for tip in verify::left_behind(&headers, &window) {
-                track.leave(tip);
+                let base = verify::base(&headers, tip, core.settings.tx.reorg_window);
+                track.leave(tip, base);
             }
             let tip = window.tip().map_or(0, |tip| tip.height);
             track.pool.set_known(window.clone());
@@ -336,7 +340,9 @@ async fn advance(
     memory: &mut Memory,
 ) -> Result<(), ChainError> {
     let patient = memory.failed < PATIENCE;
-    let (replaced, set_back) = (path.replaced(window), path.set_back(window));
+    let is_alone = track.pool.quorum().configured() == 1;
+    let agreed = (!is_alone).then_some(memory.agreed);
+    let (replaced, set_back) = (path.replaced(window), path.set_back(window, agreed));
     let is_deep = !replaced.is_empty() && set_back.is_deep(core.settings.tx.reorg_window);
     if !replaced.is_empty() {
         let (chain, blocks, endpoint) = (track.pool.chain(), set_back.blocks, view.endpoint());
@@ -351,6 +357,7 @@ async fn advance(
         metrics::reorganised(replaced.len());
         reopen(core, track, path.above.unwrap_or(0), set_back).await?;
         memory.compared = None;
+        memory.agreed = memory.agreed.min(path.above.unwrap_or(0));
     }
     note_pace(track, &path);
     let mut found: HashMap<TxId, Receipt> = HashMap::new();
@@ -425,11 +432,16 @@ async fn advance(
     }
     track.pool.set_known(next.clone());
     *track.window() = next;
-    track.come_to(heads.latest, set_back);
+    // What one endpoint alone has shown of the chain is not how far it had come.
+    let shown = if is_alone { u64::MAX } else { memory.agreed.saturating_add(evidence::SETTLED) };
+    track.come_to(heads.latest.min(shown), set_back);
     track.set_heads(heads);
     if path.leap {
         look_at_all(track);
-        window.tip().into_iter().for_each(|tip| track.leave(*tip));
+        if let Some(tip) = window.tip().copied() {
+            let known: Vec<Header> = window.from(0).copied().collect();
+            track.leave(tip, verify::base(&known, tip, core.settings.tx.reorg_window));
+        }
     }
     apply::blocks(core, track, fork.map(|above| Fork { above, is_deep }), &replaced, found);
     save(core, track, canonical, replaced).await;

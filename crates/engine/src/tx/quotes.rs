@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stile_chain::{ChainError, ChainPool, FeeQuotes};
 use stile_domain::FeeQuote;
@@ -13,6 +13,9 @@ use tracing::debug;
 
 use crate::core::Core;
 use crate::tx::track::Track;
+
+/// How long what is heeded stays below what was asked before, where nobody else offers anything.
+const RISES_AFTER: Duration = Duration::from_secs(60);
 
 /// How many blocks it is remembered of whose transactions they have.
 const REMEMBERED: usize = 1024;
@@ -77,8 +80,8 @@ struct Known {
     heard: Option<FeeQuote>,
     /// The operator has set the most that is paid.
     is_limited: bool,
-    /// What was last heeded.
-    heeded: Option<FeeQuotes>,
+    /// The most that is heeded while nobody else offers anything, and since when.
+    most: Option<(Instant, FeeQuote)>,
 }
 
 impl Known {
@@ -105,16 +108,26 @@ impl Known {
         taken
     }
 
-    /// Makes of what the endpoints say what is heeded: one's own offers do not feed it.
-    fn heed(&mut self, told: FeeQuotes, by_others: bool) -> FeeQuotes {
-        let before = self.heeded;
-        let heeded = FeeQuotes {
-            offered: told.offered.heeded(before.as_ref().map(|it| &it.offered), by_others),
-            highest: told.highest.heeded(before.as_ref().map(|it| &it.highest), by_others),
-            ..told
+    /// Makes of what the endpoints say what is heeded: one's own offers do not feed what is offered. A low
+    /// word does not stay, and what is heeded may rise slowly: the chain may have become dearer all the
+    /// same. Where endpoints call an offer too low, it is raised up to what they said.
+    fn heed(&mut self, told: FeeQuotes, by_others: bool, now: Instant) -> FeeQuotes {
+        let offered = told.offered;
+        let Some((since, most)) = self.most else {
+            // One endpoint alone begins nothing that others are held against.
+            self.most = (!told.is_alone).then_some((now, offered));
+            return told;
         };
-        self.heeded = Some(heeded);
-        heeded
+        let is_over = now.duration_since(since) >= RISES_AFTER;
+        let since = if is_over { now } else { since };
+        let most = match (is_over, by_others && !told.is_alone) {
+            (true, true) => offered,
+            (true, false) => most.raised(),
+            (false, true) => most.dearer(offered),
+            (false, false) => most,
+        };
+        self.most = Some((since, most));
+        FeeQuotes { offered: offered.heeded(Some(&most), by_others), ..told }
     }
 
     fn since(&self, since: Instant) -> Option<FeeQuotes> {
@@ -160,7 +173,7 @@ impl Quotes {
         };
         let told = pool.fee_quotes_by_others(&own).await?;
         let mut known = self.known();
-        let heeded = known.heed(told, by_others);
+        let heeded = known.heed(told, by_others, Instant::now());
         Ok(known.take(heeded))
     }
 
@@ -211,16 +224,29 @@ mod tests {
 
     #[test]
     fn hole_38_while_nobody_else_offers_anything_the_quote_does_not_rise() {
-        let mut known = Known::default();
-        for (said, by_others, expected) in [
-            (told(5, 6, false), false, told(5, 6, false)),
-            (told(9, 9, false), false, told(5, 6, false)),
-            (told(8, 9, false), true, told(8, 9, false)),
-            (told(12, 12, false), false, told(8, 9, false)),
-            (told(4, 9, false), false, told(4, 9, false)),
-            (told(8, 8, false), false, told(4, 8, false)),
+        let (mut known, start) = (Known::default(), Instant::now());
+        for (seconds, said, by_others, expected) in [
+            (0, told(1, 1, true), false, told(1, 1, true)),
+            (0, told(5, 6, false), false, told(5, 6, false)),
+            (1, told(9, 9, false), false, told(5, 9, false)),
+            (2, told(8, 9, false), true, told(8, 9, false)),
+            (3, told(12, 12, false), false, told(8, 12, false)),
+            // A low word, of others or not, is heeded and does not stay.
+            (4, told(4, 9, false), false, told(4, 9, false)),
+            (5, told(1, 1, false), true, told(1, 1, false)),
+            (6, told(8, 8, false), false, told(8, 8, false)),
+            // The chain has become dearer, and nobody else is on it.
+            (59, told(12, 12, false), false, told(8, 12, false)),
+            (60, told(12, 12, false), false, told(11, 12, false)),
+            (61, told(20, 20, false), false, told(11, 20, false)),
+            (120, told(20, 20, false), false, told(14, 20, false)),
+            // Others ask for less from then on.
+            (180, told(3, 3, false), true, told(3, 3, false)),
+            (181, told(9, 9, false), false, told(3, 9, false)),
         ] {
-            assert_eq!(known.heed(said, by_others), expected, "{said:?} {by_others}");
+            let now = start + Duration::from_secs(seconds);
+            let found = known.heed(said, by_others, now);
+            assert_eq!(found, expected, "{seconds} s, {said:?} {by_others}");
         }
     }
 

@@ -72,9 +72,13 @@ pub(crate) struct Withheld {
 pub(crate) struct Left {
     /// The newest block that was known before.
     pub(crate) tip: Header,
+    /// A known block as far below it as reorganisations are followed through, or the lowest.
+    pub(crate) base: Header,
     /// It is on the chain no more: what was done shortly below it is looked at again, on each lane
     /// that comes to this node. `false` until that is found out.
     pub(crate) is_gone: bool,
+    /// The block below it is gone as well: a person decides about what stood on it.
+    pub(crate) is_deep: bool,
 }
 
 /// How far the chain had come, and how far it is shown.
@@ -298,20 +302,22 @@ impl Track {
     }
 
     /// The chain was left at this block.
-    pub(crate) fn leave(&self, tip: Header) {
+    pub(crate) fn leave(&self, tip: Header, base: Header) {
         let mut left = lock(&self.left);
         left.retain(|known| known.tip != tip);
-        left.push(Left { tip, is_gone: false });
+        left.push(Left { tip, base, is_gone: false, is_deep: false });
         let surplus = left.len().saturating_sub(LEFT_KEPT);
         left.drain(..surplus);
     }
 
     /// It is known whether the block is gone at which the chain was left. One that is still there
     /// need not be remembered.
-    pub(crate) fn found_left(&self, tip: Header, is_gone: bool) {
+    pub(crate) fn found_left(&self, tip: Header, is_gone: bool, is_deep: bool) {
         let mut left = lock(&self.left);
         left.retain(|known| is_gone || known.tip != tip);
-        left.iter_mut().filter(|known| known.tip == tip).for_each(|known| known.is_gone = true);
+        for known in left.iter_mut().filter(|known| known.tip == tip) {
+            (known.is_gone, known.is_deep) = (true, is_deep);
+        }
     }
 
     /// The lowest height from which headers are kept on record: those of the window, and the blocks at
@@ -320,7 +326,7 @@ impl Track {
         let newest = self.window().tip().map_or(0, |tip| tip.height);
         let mut left = lock(&self.left);
         left.retain(|known| known.tip.height.saturating_add(LEFT_REMEMBERED) > newest);
-        let lowest = left.iter().map(|known| known.tip.height).min();
+        let lowest = left.iter().map(|known| known.base.height).min();
         drop(left);
         let bottom = self.window().bottom().unwrap_or(0);
         lowest.map_or(bottom, |lowest| lowest.min(bottom))

@@ -123,23 +123,13 @@ impl Here {
 
 /// What is known of a chain. `waiting` is since when something has been with its nodes.
 pub(crate) fn chain_state(track: &Track, waiting: Option<Instant>) -> ChainState {
-    let endpoints = track.pool.endpoints();
-    let is_away = !endpoints.iter().any(|endpoint| endpoint.usable);
-    let whys = || {
-        let whys = endpoints.iter().map(|endpoint| {
-            let why = endpoint.why.as_deref().unwrap_or("is not followed");
-            format!("{} {why}", endpoint.shown)
-        });
-        whys.collect::<Vec<_>>().join("; ")
-    };
     let standstill = track.pace.standstill(waiting);
     ChainState {
         chain: track.pool.chain().get(),
         heads: track.heads(),
         lacks_safe: track.lacks(Finality::Safe),
         lacks_finalized: track.lacks(Finality::Finalized),
-        // Before the first look nobody knows.
-        unreachable: (is_away && endpoints.iter().any(|it| it.why.is_some())).then(whys),
+        unreachable: track.pool.why_away(),
         withheld: track.withheld().map(|withheld| withheld.words),
         is_on_demand: track.pace.is_on_demand(),
         standstill: standstill.map(|it| (it.silent, it.usual)),

@@ -14,6 +14,9 @@ pub(crate) struct ChainView {
     /// The chain.
     #[schema(value_type = schema::ChainId)]
     chain_id: u64,
+    /// The same as a text.
+    #[schema(value_type = schema::ChainIdText)]
+    chain_id_text: String,
     /// The height of its newest block; null until it has been seen.
     head: Option<u64>,
     /// The height that is called safe; null while nothing asks for it, or nobody says.
@@ -78,6 +81,7 @@ impl From<ChainStatus> for ChainView {
         let endpoints = status.endpoints.into_iter();
         Self {
             chain_id: status.chain.get(),
+            chain_id_text: status.chain.to_string(),
             head: status.heads.map(|heads| heads.latest),
             safe: status.heads.and_then(|heads| heads.safe),
             finalized: status.heads.and_then(|heads| heads.finalized),

@@ -14,7 +14,9 @@ const NO_ID: &str = "01890000-0000-7000-8000-000000000000";
 
 /// Every call of the API and the operation that it needs; `None` for what is open to all. A test holds it
 /// against the document, so a call that is added must be added here.
-const TABLE: [(&str, &str, Option<&str>); 46] = [
+const TABLE: [(&str, &str, Option<&str>); 48] = [
+    ("GET", "/api/v1/chains", Some("read")),
+    ("GET", "/api/v1/chains/{chainId}", Some("read")),
     ("GET", "/api/v1/events", Some("read")),
     ("GET", "/api/v1/keys", Some("admin")),
     ("POST", "/api/v1/keys", Some("admin")),
@@ -85,6 +87,7 @@ async fn call(caller: Caller<'_>, method: &str, path: &str, signer: &str, tx: &s
         .replace("{txId}", tx)
         .replace("{keyId}", NO_ID)
         .replace("{nonce}", "0")
+        .replace("{chainId}", "31337")
         .replace("{id}", "nobody")
         .replace("{name}", "nothing")
         // A stream has no end to wait for, unless it is refused.

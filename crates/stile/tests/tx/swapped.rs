@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use testkit::{Postgres, TcpProxy};
 
-use crate::support::Restore;
+use crate::support::{Restore, id, transfer};
 
 /// Another server answers under the same name.
 async fn behind_a_proxy(server: &Postgres, name: &str) -> (TcpProxy, String) {
@@ -76,6 +76,35 @@ async fn hole_20_a_copied_database_in_the_place_of_a_running_nodes_pays_nobody_t
     setup.confirmed(&node, &txs).await;
     server.replace_database(&name, &copy).await;
     setup.goes_on(&node, &txs).await;
+}
+
+/// An operator tries a copy under a running node, and puts the database back.
+#[tokio::test]
+async fn hole_20_a_database_that_comes_back_under_a_running_node_pays_nobody_twice() {
+    let setup = Restore::new().await;
+    let server = Postgres::shared().await;
+    let name = name(&server.database().await).to_owned();
+    let (proxy, url) = behind_a_proxy(server, &name).await;
+    let node = setup.on(&url).start().await;
+    let txs = setup.pay(&node).await;
+    setup.confirmed(&node, &txs).await;
+    proxy.cut().await;
+    let copy = server.copy_database(&name).await;
+    let first = server.swap_database(&name, &copy).await;
+    proxy.heal().await;
+    // In the copy one more is paid, after a word.
+    let body = transfer(&setup.signer, 6);
+    let sixth = node.send_new(&body).await;
+    setup.settle(&node, "never-sent").await;
+    setup.confirmed(&node, std::slice::from_ref(&sixth)).await;
+    proxy.cut().await;
+    server.swap_database(&name, &first).await;
+    proxy.heal().await;
+    // There nobody knows of it, and its caller asks again.
+    let again = node.send_new(&body).await;
+    setup.confirmed(&node, std::slice::from_ref(&again)).await;
+    assert_eq!(setup.paid().await, [1, 2, 3, 4, 5, 6], "each once, ever");
+    assert_eq!(node.tx(id(&again)).await["nonce"], 5);
 }
 
 /// What a standby that has every commit and a server that was recovered from an archive have in common

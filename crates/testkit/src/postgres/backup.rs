@@ -57,6 +57,16 @@ impl Postgres {
         self.execute(&format!("ALTER DATABASE {copy} RENAME TO {name}")).await;
     }
 
+    /// Puts another database in the place of one, and answers with the name under which that is kept.
+    /// Nobody connects to it meanwhile.
+    pub async fn swap_database(&self, name: &str, other: &str) -> String {
+        let kept = format!("kept_{}", self.databases.fetch_add(1, Ordering::Relaxed) + 1);
+        let rename = format!("ALTER DATABASE {name} RENAME TO {kept}");
+        eventually("everybody to leave", async || self.attempt(&rename).await.ok()).await;
+        self.execute(&format!("ALTER DATABASE {other} RENAME TO {name}")).await;
+        kept
+    }
+
     /// Ends the server as one that is ended every day: its files are whole afterwards.
     pub async fn stop(&mut self) {
         let process = self.process.take().expect("the server runs");

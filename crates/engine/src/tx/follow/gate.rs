@@ -141,7 +141,10 @@ pub(super) async fn compare(
     let decided = evidence::canonical(track, &claims, view.place()).await;
     for ((height, hash), (decision, followed)) in claims.into_iter().zip(decided) {
         match decision {
-            Decision::Agreed => memory.compared = Some((height, hash)),
+            Decision::Agreed => {
+                memory.compared = Some((height, hash));
+                memory.agreed = memory.agreed.max(height);
+            }
             Decision::Open(verdict) => {
                 memory.withhold(track, verdict, height);
                 return Ok(Compared::Kept);

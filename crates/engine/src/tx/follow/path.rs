@@ -137,15 +137,17 @@ impl Steps {
         window.from(from).copied().collect()
     }
 
-    /// How the chain is set back by this, where `window` is what is known.
-    pub(super) fn set_back(&self, window: &HeaderWindow) -> SetBack {
+    /// How the chain is set back by this, where `window` is what is known. What lies above the height up
+    /// to which the endpoints had `agreed` was one endpoint's word: that it is gone says nothing.
+    pub(super) fn set_back(&self, window: &HeaderWindow, agreed: Option<u64>) -> SetBack {
         let (Some(above), Some(tip), Some(lowest)) =
             (self.above, window.tip(), self.blocks.first())
         else {
             return SetBack::default();
         };
         let is_another = lowest.header.height == 0;
-        SetBack { blocks: tip.height.saturating_sub(above), is_another }
+        let top = agreed.map_or(tip.height, |agreed| agreed.min(tip.height));
+        SetBack { blocks: top.saturating_sub(above), is_another }
     }
 }
 
@@ -282,7 +284,9 @@ mod tests {
             (known(young), steps(None, header(1, 10)), 0, 0, false),
         ] {
             assert_eq!(steps.replaced(&window).len(), replaced, "{steps:?}");
-            assert_eq!(steps.set_back(&window), SetBack { blocks, is_another }, "{steps:?}");
+            assert_eq!(steps.set_back(&window, None), SetBack { blocks, is_another }, "{steps:?}");
+            let untold = SetBack { blocks: 0, is_another };
+            assert_eq!(steps.set_back(&window, Some(0)), untold, "nobody else has seen any of it");
         }
     }
 

@@ -15,7 +15,7 @@ use super::finality::{self, Evidence};
 use super::{HIGHEST, apply, done_between, held_lanes, is_made_anew, take_back};
 use crate::core::Core;
 use crate::metrics;
-use crate::tx::track::Track;
+use crate::tx::track::{Left, Track};
 
 /// Looks at transactions that came with a lane and are in a block according to the store: whether
 /// that block is canonical still, and whether somebody has to be told that the blocks on top of it
@@ -50,13 +50,14 @@ pub(super) async fn adopted(
     let canonical = confirmed(track, view, canonical, claims).await;
     let (window, heads) = (track.window().clone(), track.heads().unwrap_or_default());
     let end = end(core, track, unverified.iter().map(|(_, height, _)| *height)).await?;
-    let (highest, set_back) = track.fallen();
+    let (left, (highest, set_back)) = (track.left(), track.fallen());
     let come = Heads { latest: heads.latest.max(highest), ..heads };
     let lost: Vec<Lost> = {
         let book = track.book();
         let seen = unverified.iter().filter_map(|(id, height, block)| {
             let open = book.get(*id)?;
             let evidence = seen(&canonical, *height, *block, end);
+            let set_back = set_back_at(&left, *height, set_back);
             let fate = fate(core, open.finality, *height, &come, set_back);
             let is_lost = evidence == Evidence::Replaced && fate == TakenBack::Alarm;
             is_lost.then_some(Lost { lane: open.lane, id: *id, height: *height, block: *block })
@@ -136,20 +137,29 @@ async fn confirmed(
 /// block is gone at which it was left, what stood on it is looked at again: now on the lanes that are
 /// held, and later on those that come.
 pub(super) async fn left(core: &Core, track: &Track, view: &View) {
-    let open: Vec<Header> =
-        track.left().into_iter().filter(|left| !left.is_gone).map(|left| left.tip).collect();
+    let open: Vec<Left> = track.left().into_iter().filter(|left| !left.is_gone).collect();
     if open.is_empty() {
         return;
     }
-    let claims: Vec<(u64, B256)> = open.iter().map(|tip| (tip.height, tip.hash)).collect();
-    let decided = evidence::canonical(track, &claims, view.place()).await;
-    for (tip, (decision, _)) in open.into_iter().zip(decided) {
+    let mut claims: Vec<(u64, B256)> =
+        open.iter().map(|left| (left.tip.height, left.tip.hash)).collect();
+    claims.extend(open.iter().map(|left| (left.base.height, left.base.hash)));
+    let mut decided = evidence::canonical(track, &claims, view.place()).await;
+    let below = decided.split_off(open.len().min(decided.len()));
+    for ((left, (decision, _)), (below, _)) in open.into_iter().zip(decided).zip(below) {
+        let tip = left.tip;
+        // How much is gone is found out first.
+        let is_deep = match below {
+            Decision::Agreed => false,
+            Decision::Outvoted(_) => left.base != tip,
+            Decision::Open(_) => continue,
+        };
         match decision {
-            Decision::Agreed => track.found_left(tip, false),
+            Decision::Agreed => track.found_left(tip, false, false),
             Decision::Outvoted(_) => {
-                tracing::warn!(chain = %track.pool.chain(), height = tip.height, hash = %tip.hash,
+                tracing::warn!(chain = %track.pool.chain(), height = tip.height, hash = %tip.hash, is_deep,
                       "the block at which the chain was left is gone: what stood on it is looked at again");
-                track.found_left(tip, true);
+                track.found_left(tip, true, is_deep);
                 let lanes = held_lanes(core, track);
                 track.adopted().extend(lanes);
             }
@@ -166,6 +176,21 @@ pub(super) fn left_behind(headers: &[Header], window: &HeaderWindow) -> Vec<Head
     let parents: HashSet<B256> = headers.iter().map(|header| header.parent).collect();
     let below = headers.iter().filter(|header| header.height < bottom);
     below.filter(|header| !parents.contains(&header.hash)).copied().collect()
+}
+
+/// The lowest of these headers that is no further below another than reorganisations are followed
+/// through, and one more.
+pub(super) fn base(headers: &[Header], tip: Header, reorg_window: u32) -> Header {
+    let lowest = tip.height.saturating_sub(u64::from(reorg_window) + 1);
+    let below = headers.iter().filter(|it| (lowest..=tip.height).contains(&it.height));
+    below.min_by_key(|header| header.height).copied().unwrap_or(tip)
+}
+
+/// How the chain is set back for what stood at a height: where it was picked up far above, and all that
+/// was known is gone, a person decides.
+fn set_back_at(left: &[Left], height: u64, set_back: SetBack) -> SetBack {
+    let is_deep = left.iter().any(|left| left.is_deep && height <= left.tip.height);
+    if is_deep { SetBack { blocks: u64::MAX, is_another: true } } else { set_back }
 }
 
 /// The heights between which finished transactions may have been reopened while nobody looked: the
@@ -258,6 +283,7 @@ async fn finished(
         // How deep it was when the chain was left counts.
         let latest = left_at.iter().copied().filter(|left| height <= *left).min();
         let latest = latest.unwrap_or(head.max(highest));
+        let set_back = set_back_at(&left, height, set_back);
         match fate(core, tx.tx.finality, height, &Heads { latest, ..heads }, set_back) {
             TakenBack::Reopened => gone.push(tx),
             TakenBack::Alarm => lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block }),
@@ -304,6 +330,23 @@ mod tests {
 
     fn headers(fork: u8, heights: std::ops::RangeInclusive<u64>) -> Vec<Header> {
         heights.map(|height| header(fork, height)).collect()
+    }
+
+    #[test]
+    fn hole_39_where_a_chain_was_left_a_block_below_the_window_is_remembered() {
+        let header = |height| Header { height, hash: hash(1, height), parent: hash(1, height - 1) };
+        let known: Vec<Header> = (100..=180).map(header).collect();
+        for (tip, window, expected) in [(180, 20, 159), (180, 200, 100), (110, 20, 100)] {
+            assert_eq!(base(&known, header(tip), window).height, expected, "{tip} {window}");
+        }
+        assert_eq!(base(&[], header(180), 20).height, 180, "nothing else is on record");
+        let left = |is_deep| [Left { tip: header(180), base: header(159), is_gone: true, is_deep }];
+        for (is_deep, height, expected) in
+            [(true, 180, true), (true, 181, false), (false, 180, false)]
+        {
+            let set_back = set_back_at(&left(is_deep), height, SetBack::default());
+            assert_eq!(set_back.is_deep(20), expected, "{is_deep} {height}");
+        }
     }
 
     #[test]
