@@ -293,6 +293,20 @@ fn for_evidence(facts: &WaitFacts<'_>, height: u64, before: &str) -> Wait {
             sentence(format!("it is in block {height}; this node has not seen the chain yet."));
         return Wait::new(WaitCode::Confirmations, words);
     };
+    if height > heads.latest {
+        let words = format!(
+            "its block {height} is above the newest of its chain, {}: the chain was reset, or its \
+             endpoint is behind.",
+            heads.latest
+        );
+        return match facts.lane.paused {
+            Some(_) => Wait::new(
+                WaitCode::Pause,
+                sentence(words) + " The signer is paused until a person has looked.",
+            ),
+            None => Wait::new(WaitCode::Confirmations, sentence(words)),
+        };
+    }
     if facts.finality.is_reached(height, &heads) {
         let words = match &chain.withheld {
             Some(words) => format!("the endpoints have to agree: {words}."),
@@ -325,7 +339,8 @@ fn for_evidence(facts: &WaitFacts<'_>, height: u64, before: &str) -> Wait {
 
 /// What is said of a chain that makes blocks only when it has transactions.
 const ON_DEMAND: &str = "this chain makes blocks only when it has transactions: use finality \
-                         {\"confirmations\": 0}";
+                         {\"confirmations\": 0} for the next ones, which is --finality 0 at the \
+                         terminal";
 
 fn more_blocks(missing: u64, required: u32, chain: &ChainState) -> String {
     let blocks = if missing == 1 { "block" } else { "blocks" };
@@ -500,7 +515,8 @@ mod tests {
             facts(Tracking, &on_demand),
             "confirmations",
             "2 more blocks on top of its own; this chain makes blocks only when it has \
-             transactions: use finality {\"confirmations\": 0}.",
+             transactions: use finality {\"confirmations\": 0} for the next ones, which is --finality 0 at \
+             the terminal.",
         );
         let still =
             ChainState { standstill: Some((Duration::from_secs(45), None)), ..chain.clone() };
@@ -524,6 +540,10 @@ mod tests {
             "The endpoints have to agree: they differ.",
         );
         waits(asks(Finality::Confirmations(0), &chain), "quorum", "about to be concluded");
+        let gone = WaitFacts { block: Some(500), ..facts(Tracking, &chain) };
+        waits(gone.clone(), "confirmations", "Its block 500 is above the newest of its chain");
+        let paused = LaneState { paused: Some("it was reset"), ..gone.lane.clone() };
+        waits(WaitFacts { lane: paused, ..gone }, "pause", "until a person has looked");
         let unseen = ChainState { heads: None, ..chain.clone() };
         waits(facts(Tracking, &unseen), "confirmations", "has not seen the chain");
         let taken = WaitFacts { rival: Some(99), ..facts(Submitted, &chain) };

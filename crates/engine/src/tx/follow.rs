@@ -60,6 +60,9 @@ const UNSHOWN: u32 = 3;
 /// be followed instead.
 const SHOWN_WITHIN: Duration = Duration::from_secs(60);
 
+/// How soon it is asked again what is safe and finalized, while no block comes.
+const TAGS_AGAIN: Duration = Duration::from_secs(2);
+
 /// Blocks whose receipts are asked for at once.
 const RECEIPTS: usize = 4;
 
@@ -81,6 +84,8 @@ struct Memory {
     compared: Option<(u64, B256)>,
     /// The highest that the endpoints agreed on, or that is on record from before.
     agreed: u64,
+    /// When it was last asked what is safe and finalized, while no block came.
+    tags_read: Option<Instant>,
     /// The newest block and the moment when the endpoints were last asked in vain.
     undecided: Option<(B256, Instant)>,
     /// The height from which blocks are decided about in the next pass, if there are more than one
@@ -155,7 +160,8 @@ async fn load(core: &Core, track: &Track) {
                 Ok(replaced) => {
                     let highest = replaced.iter().map(|header| header.height).max().unwrap_or(0);
                     let is_another = replaced.iter().any(|header| header.height == 0);
-                    track.had_come_to(highest.max(tip), is_another && highest > tip);
+                    let gone = verify::gone_up_to(&replaced, tip, core.settings.tx.reorg_window);
+                    track.had_come_to(highest.max(tip), is_another && highest > tip, gone);
                 }
                 Err(error) => warn!(%error, "the headers that were replaced could not be read"),
             }
@@ -270,6 +276,7 @@ async fn pass(
     } else {
         memory.behind = 0;
         track.set_behind(None);
+        look_at_heads(track, view, &window, memory).await;
     }
     if gate::compare(core, track, view, memory).await? == Compared::Forgotten {
         tell_withheld(track, memory.withheld.take());
@@ -281,6 +288,42 @@ async fn pass(
     finality::conclude(core, track, view, memory).await?;
     tell_withheld(track, memory.withheld.take());
     Ok(())
+}
+
+/// All headers below this one, if they are few. So the first block of a young chain is known, and by it
+/// another chain in its place; of an older one more is known than reorganisations are followed through.
+/// Nothing if they cannot be had, or do not link to it.
+async fn from_the_first(view: &View, newest: &Header, most: usize) -> Vec<Header> {
+    if newest.height >= most as u64 {
+        return Vec::new();
+    }
+    let heights: Vec<u64> = (0..newest.height).collect();
+    let headers = view.headers(&heights).await.unwrap_or_default();
+    let headers: Vec<Header> = headers.into_iter().flatten().collect();
+    let children = headers.iter().skip(1).chain([newest]);
+    let links = headers.iter().zip(children).all(|(parent, child)| child.parent == parent.hash);
+    if links && headers.len() == heights.len() { headers } else { Vec::new() }
+}
+
+/// While no block comes: how far the chain has come, after a start, and what it calls safe and
+/// finalized, which may rise by itself.
+async fn look_at_heads(track: &Track, view: &View, window: &HeaderWindow, memory: &mut Memory) {
+    let (known, tags) = (track.heads(), are_tags_wanted(track));
+    let is_due = memory.tags_read.is_none_or(|read| read.elapsed() >= TAGS_AGAIN);
+    if known.is_some() && !(tags && is_due) {
+        return;
+    }
+    let heads = track.pool.heads(view.head().height, window, tags).await;
+    memory.tags_read = tags.then(Instant::now);
+    track.set_heads(heads);
+}
+
+/// Whether something waits for what the chain calls safe or finalized.
+fn are_tags_wanted(track: &Track) -> bool {
+    track.book().iter().any(|open| {
+        let tagged = !matches!(open.finality, stile_domain::Finality::Confirmations(_));
+        (tagged && !open.is_unmined()) || (open.resend && open.rival.is_some())
+    })
 }
 
 /// Whether another endpoint could be followed.
@@ -409,11 +452,12 @@ async fn advance(
             }
         }
     }
-    let tags = track.book().iter().any(|open| {
-        let tagged = !matches!(open.finality, stile_domain::Finality::Confirmations(_));
-        (tagged && !open.is_unmined()) || (open.resend && open.rival.is_some())
-    });
-    let canonical: Vec<Header> = path.blocks.iter().map(|block| block.header).collect();
+    let tags = are_tags_wanted(track);
+    let mut canonical: Vec<Header> = path.blocks.iter().map(|block| block.header).collect();
+    if let (None, Some(first)) = (window.tip(), canonical.first()) {
+        let older = from_the_first(view, first, window_limit(core)).await;
+        canonical.splice(0..0, older);
+    }
     let mut next = match path.leap {
         true => HeaderWindow::new(window_limit(core), []),
         false => window.clone(),
@@ -434,7 +478,7 @@ async fn advance(
     *track.window() = next;
     // What one endpoint alone has shown of the chain is not how far it had come.
     let shown = if is_alone { u64::MAX } else { memory.agreed.saturating_add(evidence::SETTLED) };
-    track.come_to(heads.latest.min(shown), set_back);
+    track.come_to(heads.latest.min(shown), set_back, core.settings.tx.reorg_window);
     track.set_heads(heads);
     if path.leap {
         look_at_all(track);

@@ -88,6 +88,10 @@ pub(crate) struct Extent {
     highest: u64,
     /// It was another chain, with another first block.
     is_another: bool,
+    /// What stood up to here is gone with more blocks than reorganisations are followed through, and a
+    /// person decides about it, however high the chain is by now. Kept until all of that is below the
+    /// window.
+    gone_up_to: Option<u64>,
     /// When what is known last became shorter, or was read from the record.
     fell: Option<Instant>,
     /// The endpoint that is followed is behind what is known: at this block, for so many passes.
@@ -111,7 +115,12 @@ impl Extent {
     }
 
     /// The newest block is this one now.
-    fn come_to(&mut self, tip: u64, set_back: SetBack, now: Instant) {
+    fn come_to(&mut self, tip: u64, set_back: SetBack, window: u32, now: Instant) {
+        if set_back.is_deep(window) {
+            self.gone_up_to = self.gone_up_to.max(Some(self.highest));
+        }
+        let is_below = |gone: &u64| gone.saturating_add(u64::from(window)) < tip;
+        self.gone_up_to = self.gone_up_to.filter(|gone| !is_below(gone));
         if set_back.blocks > 0 || set_back.is_another {
             self.fell = Some(now);
             self.is_another |= set_back.is_another;
@@ -239,16 +248,23 @@ impl Track {
     }
 
     /// The chain had come as far as this before, by the record. `is_another`: it was another chain.
-    pub(crate) fn had_come_to(&self, highest: u64, is_another: bool) {
+    /// `gone_up_to`: more was lost with what stood up to there than reorganisations are followed through.
+    pub(crate) fn had_come_to(&self, highest: u64, is_another: bool, gone_up_to: Option<u64>) {
         let mut extent = lock(&self.extent);
+        extent.gone_up_to = extent.gone_up_to.max(gone_up_to);
         extent.highest = extent.highest.max(highest);
         extent.is_another |= is_another;
         extent.fell = Some(Instant::now());
     }
 
     /// The newest known block is this one now, and the chain was set back by so much.
-    pub(crate) fn come_to(&self, tip: u64, set_back: SetBack) {
-        lock(&self.extent).come_to(tip, set_back, Instant::now());
+    pub(crate) fn come_to(&self, tip: u64, set_back: SetBack, window: u32) {
+        lock(&self.extent).come_to(tip, set_back, window, Instant::now());
+    }
+
+    /// Up to which height a person decides about what is not on the chain any more.
+    pub(crate) fn gone_up_to(&self) -> Option<u64> {
+        lock(&self.extent).gone_up_to
     }
 
     /// The endpoint that is followed has been behind what is known for so many passes, or is not.
@@ -389,18 +405,23 @@ mod tests {
     #[test]
     fn hole_39_how_far_a_chain_had_come_is_known_until_it_is_there_again() {
         let (mut extent, now) = (Extent::default(), Instant::now());
-        extent.come_to(400, SetBack::default(), now);
+        extent.come_to(400, SetBack::default(), 128, now);
         assert_eq!(extent.set_back(400), SetBack::default());
         assert_eq!(extent.fell, None);
         let emptied = SetBack { blocks: 400, is_another: true };
-        extent.come_to(0, emptied, now);
+        extent.come_to(0, emptied, 128, now);
         assert_eq!(extent.set_back(0), emptied);
-        extent.come_to(5, SetBack::default(), now);
+        extent.come_to(5, SetBack::default(), 128, now);
         assert_eq!(extent.set_back(5), SetBack { blocks: 395, is_another: true });
         assert_eq!(extent.fell, Some(now));
-        extent.come_to(401, SetBack::default(), now);
+        extent.come_to(401, SetBack::default(), 128, now);
         assert_eq!(extent.set_back(401), SetBack::default());
-        extent.come_to(399, SetBack { blocks: 2, is_another: false }, now);
+        assert_eq!(extent.gone_up_to, Some(400), "all of it is within the window still");
+        extent.come_to(399, SetBack { blocks: 2, is_another: false }, 128, now);
         assert_eq!(extent.set_back(399), SetBack { blocks: 2, is_another: false });
+        extent.come_to(528, SetBack::default(), 128, now);
+        assert_eq!(extent.gone_up_to, Some(400));
+        extent.come_to(529, SetBack::default(), 128, now);
+        assert_eq!(extent.gone_up_to, None);
     }
 }

@@ -1,6 +1,6 @@
 //! A chain that is emptied: its node is started again with nothing, under the same number.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::{AnvilOptions, eventually, free_port};
 
 use crate::common::NodeOptions;
@@ -22,12 +22,23 @@ impl Stage {
     /// The chain has nothing but another first block, and so many blocks on top of it.
     async fn emptied(&mut self, blocks: u64) {
         self.proxy.refuse().await;
-        self.anvil.restart_empty().await;
+        let first = self.first_block().await;
+        // Its hash has the second in which the chain was begun, and no more.
+        eventually("another first block", async || {
+            self.anvil.restart_empty().await;
+            (self.first_block().await != first).then_some(())
+        })
+        .await;
         if blocks > 0 {
             self.anvil.mine(blocks).await;
         }
         self.proxy.reset();
         self.proxy.heal().await;
+    }
+
+    async fn first_block(&self) -> Value {
+        let block = self.anvil.rpc("eth_getBlockByNumber", json!(["0x0", false])).await;
+        block["hash"].clone()
     }
 
     /// Waits until lanes were compared with their chain so many times.
@@ -102,6 +113,36 @@ async fn hole_39_what_was_deep_is_not_sent_by_itself(backend: Backend) {
     stage.all_end_as_before(&done).await;
 }
 
+/// Everything stood within the window, and the new chain is higher than the old one at once.
+///
+/// Fails if what a person is to decide about is sent by itself once the chain has come as far as before.
+async fn hole_39_a_higher_chain_does_not_send_by_itself(backend: Backend) {
+    let mut stage = Stage::on(on_demand(), &backend, |options| {
+        options.set_literal("confirmations.required", "20")
+    })
+    .await;
+    let sent = stage.hand_over(1..=6).await;
+    let mut before = Vec::new();
+    for tx in &sent {
+        before.push(stage.node.reaches(id(tx), "TRACKING").await);
+    }
+    stage.emptied(40).await;
+    stage.paused().await;
+    stage.compared(8).await;
+    stage.assert_nothing_was_sent();
+    stage.mine(30).await;
+    stage.compared(8).await;
+    stage.assert_nothing_was_sent();
+    stage.resume().await;
+    eventually("all of them to be on the new chain", async || {
+        (stage.anvil.nonce(&stage.signer, "latest").await == 6).then_some(())
+    })
+    .await;
+    stage.anvil.mine(25).await;
+    let after = stage.node.all_confirmed(&stage.signer, 6).await;
+    stage.assert_mined_once(&after, &[]).await;
+}
+
 /// Fails if those stay in blocks above the head that were not done when the chain was emptied: it
 /// makes no blocks unless it gets transactions, so nothing ever shows that theirs are gone.
 async fn hole_39_resume_brings_back_what_stood_above_the_head(backend: Backend) {
@@ -162,6 +203,7 @@ async fn hole_39_what_was_deep_is_not_sent_by_the_next_process(backend: Backend)
 
 on_both_stores!(
     hole_39_what_was_deep_is_not_sent_by_itself,
+    hole_39_a_higher_chain_does_not_send_by_itself,
     hole_39_resume_brings_back_what_stood_above_the_head,
     hole_39_what_was_deep_is_not_sent_by_the_next_process,
 );

@@ -187,7 +187,8 @@ pub(super) async fn forget(core: &Arc<Core>, track: &Track, height: u64) -> Resu
         dropped
     };
     track.lower_heads(below);
-    track.come_to(below, SetBack { blocks: dropped.len() as u64, is_another: false });
+    // It is read again: how much of it is gone is not known before.
+    track.come_to(below, SetBack { blocks: 1, is_another: false }, u32::MAX);
     {
         let mut book = track.book();
         let ids: Vec<_> = book.iter().map(|open| open.id).collect();

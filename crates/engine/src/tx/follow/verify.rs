@@ -1,6 +1,6 @@
 //! Comparing what was taken over with the chain.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use stile_chain::{ChainError, View};
@@ -57,7 +57,7 @@ pub(super) async fn adopted(
         let seen = unverified.iter().filter_map(|(id, height, block)| {
             let open = book.get(*id)?;
             let evidence = seen(&canonical, *height, *block, end);
-            let set_back = set_back_at(&left, *height, set_back);
+            let set_back = set_back_at(&left, track.gone_up_to(), *height, set_back);
             let fate = fate(core, open.finality, *height, &come, set_back);
             let is_lost = evidence == Evidence::Replaced && fate == TakenBack::Alarm;
             is_lost.then_some(Lost { lane: open.lane, id: *id, height: *height, block: *block })
@@ -186,10 +186,31 @@ pub(super) fn base(headers: &[Header], tip: Header, reorg_window: u32) -> Header
     below.min_by_key(|header| header.height).copied().unwrap_or(tip)
 }
 
-/// How the chain is set back for what stood at a height: where it was picked up far above, and all that
-/// was known is gone, a person decides.
-fn set_back_at(left: &[Left], height: u64, set_back: SetBack) -> SetBack {
-    let is_deep = left.iter().any(|left| left.is_deep && height <= left.tip.height);
+/// Up to which height a person decides about what is gone, by the headers that were replaced: stretches
+/// with the first block, or longer than reorganisations are followed through. Not what is below that
+/// window by now.
+pub(super) fn gone_up_to(replaced: &[Header], tip: u64, reorg_window: u32) -> Option<u64> {
+    let window = u64::from(reorg_window);
+    let heights: BTreeSet<u64> = replaced.iter().map(|header| header.height).collect();
+    let (mut gone, mut first, mut last) = (None, None, None);
+    for height in heights {
+        if last.is_none_or(|last: u64| last + 1 != height) {
+            first = Some(height);
+        }
+        last = Some(height);
+        let is_deep = first.is_some_and(|first| first == 0 || height - first >= window);
+        if is_deep && height.saturating_add(window) >= tip {
+            gone = Some(height);
+        }
+    }
+    gone
+}
+
+/// How the chain is set back for what stood at a height. Where more was gone than reorganisations are
+/// followed through a person decides, however high the chain is by now.
+fn set_back_at(left: &[Left], gone_up_to: Option<u64>, height: u64, set_back: SetBack) -> SetBack {
+    let is_deep = gone_up_to.is_some_and(|gone| height <= gone)
+        || left.iter().any(|left| left.is_deep && height <= left.tip.height);
     if is_deep { SetBack { blocks: u64::MAX, is_another: true } } else { set_back }
 }
 
@@ -283,7 +304,7 @@ async fn finished(
         // How deep it was when the chain was left counts.
         let latest = left_at.iter().copied().filter(|left| height <= *left).min();
         let latest = latest.unwrap_or(head.max(highest));
-        let set_back = set_back_at(&left, height, set_back);
+        let set_back = set_back_at(&left, track.gone_up_to(), height, set_back);
         match fate(core, tx.tx.finality, height, &Heads { latest, ..heads }, set_back) {
             TakenBack::Reopened => gone.push(tx),
             TakenBack::Alarm => lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block }),
@@ -333,6 +354,28 @@ mod tests {
     }
 
     #[test]
+    fn hole_39_what_a_deep_loss_took_is_known_from_the_headers_that_were_replaced() {
+        let header = |height| Header { height, hash: hash(1, height), parent: hash(1, height) };
+        // stretches that were replaced, the tip, and up to where a person decides
+        for (stretches, tip, expected) in [
+            (vec![], 50, None),
+            (vec![5..=8], 50, None),
+            (vec![0..=8], 20, Some(8)),
+            (vec![0..=8], 28, Some(8)),
+            (vec![0..=8], 29, None),
+            (vec![100..=119], 125, None),
+            (vec![100..=120], 125, Some(120)),
+            (vec![0..=8, 10..=12], 20, Some(8)),
+        ] {
+            let replaced: Vec<Header> = stretches.iter().cloned().flatten().map(header).collect();
+            assert_eq!(gone_up_to(&replaced, tip, 20), expected, "{stretches:?} {tip}");
+        }
+        let set_back = set_back_at(&[], Some(8), 8, SetBack::default());
+        assert!(set_back.is_deep(20));
+        assert!(!set_back_at(&[], Some(8), 9, SetBack::default()).is_deep(20));
+    }
+
+    #[test]
     fn hole_39_where_a_chain_was_left_a_block_below_the_window_is_remembered() {
         let header = |height| Header { height, hash: hash(1, height), parent: hash(1, height - 1) };
         let known: Vec<Header> = (100..=180).map(header).collect();
@@ -344,7 +387,7 @@ mod tests {
         for (is_deep, height, expected) in
             [(true, 180, true), (true, 181, false), (false, 180, false)]
         {
-            let set_back = set_back_at(&left(is_deep), height, SetBack::default());
+            let set_back = set_back_at(&left(is_deep), None, height, SetBack::default());
             assert_eq!(set_back.is_deep(20), expected, "{is_deep} {height}");
         }
     }
