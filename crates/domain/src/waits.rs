@@ -85,6 +85,8 @@ pub struct WaitFacts<'a> {
     pub chain: Option<&'a ChainState>,
     /// The lowest of the lane's transactions that is in no block.
     pub lowest: Option<Behind>,
+    /// The block that has it, where no receipt of it could be had.
+    pub shown_in: Option<u64>,
 }
 
 /// What is known of a lane.
@@ -135,6 +137,8 @@ pub struct ChainState {
     pub lacks_finalized: bool,
     /// Why no endpoint of it is in use, if none is.
     pub unreachable: Option<String>,
+    /// Why its newest blocks are not taken note of, if that has been so for a while.
+    pub unfollowed: Option<String>,
     /// Why nothing is concluded.
     pub withheld: Option<String>,
     /// Whether it makes blocks only when it has transactions.
@@ -236,8 +240,11 @@ fn nobody(lane: &LaneState<'_>) -> Option<Wait> {
 
 fn unreachable(facts: &WaitFacts<'_>) -> Option<Wait> {
     let chain = facts.chain?;
-    let why = chain.unreachable.as_ref()?;
-    let words = format!("No endpoint of chain {} answers: {why}.", chain.chain);
+    let words = match (&chain.unreachable, &chain.unfollowed) {
+        (Some(why), _) => format!("No endpoint of chain {} answers: {why}.", chain.chain),
+        (None, Some(why)) => format!("Chain {} cannot be followed: {why}.", chain.chain),
+        (None, None) => return None,
+    };
     Some(Wait::new(WaitCode::Endpoint, words))
 }
 
@@ -260,6 +267,12 @@ fn for_block(facts: &WaitFacts<'_>) -> Wait {
     }
     if lane.is_unfunded || sub_state == Some(SubState::InsufficientFunds) {
         return Wait::new(WaitCode::Funds, UNFUNDED);
+    }
+    if let Some(height) = facts.shown_in {
+        let words = format!(
+            "Block {height} has it, and no endpoint gives a receipt of it that can be read."
+        );
+        return Wait::new(WaitCode::Endpoint, words);
     }
     let why = facts.error.map(|why| format!(": {why}")).unwrap_or_default();
     if sub_state == Some(SubState::Rejected) {
@@ -416,6 +429,7 @@ mod tests {
             lane: held,
             chain: Some(chain),
             lowest: None,
+            shown_in: None,
         }
     }
 
@@ -494,6 +508,10 @@ mod tests {
             let held_up = WaitFacts { error: Some("out of gas"), ..facts(Submitted, &chain) };
             waits(with_sub(sub_state, held_up), code, part);
         }
+        let shown = WaitFacts { shown_in: Some(7), ..facts(Submitted, &chain) };
+        waits(shown, "endpoint", "Block 7 has it, and no endpoint gives a receipt");
+        let unread = ChainState { unfollowed: Some("no".to_owned()), ..chain.clone() };
+        waits(facts(Submitted, &unread), "endpoint", "Chain 5 cannot be followed: no.");
         let two = Some(Duration::from_secs(2));
         let still =
             ChainState { standstill: Some((Duration::from_secs(45), two)), ..chain.clone() };

@@ -91,6 +91,10 @@ pub struct PaceFacts {
     pub unconfirmed: u64,
     /// Those of them that wait for a number of blocks on top of their own.
     pub unburied: u64,
+    /// Why the chain is not followed, if that has been so for a while.
+    pub unfollowed: Option<String>,
+    /// Transactions of the lane that are in a block and have no receipt that can be read.
+    pub without_receipt: u64,
     /// Names of blocks that the chain does not have and that are asked for.
     pub lacking: Vec<LackingFacts>,
 }

@@ -126,11 +126,13 @@ fn agreement(track: &Track) -> AgreementFacts {
 /// How the chain's blocks come, as the follower of this node sees it, and what of the lane waits for
 /// them.
 fn pace(core: &Core, track: &Track, lane: Lane) -> PaceFacts {
-    let (waiting, finalities) = {
+    let (waiting, finalities, without_receipt) = {
         let book = track.book();
+        let shown = book.unmined_of(lane).filter(|open| open.shown_in.is_some()).count();
         let mined = book.of_lane(lane).filter(|open| !open.is_unmined());
         let finalities: Vec<Finality> = mined.map(|open| open.finality).collect();
-        (book.unmined_of(lane).next().and_then(|open| open.sent), finalities)
+        let sent = book.unmined_of(lane).next().and_then(|open| open.sent);
+        (sent, finalities, u64::try_from(shown).unwrap_or_default())
     };
     let standstill = track.pace.standstill(waiting);
     let count = |is: &dyn Fn(&Finality) -> bool| {
@@ -151,6 +153,8 @@ fn pace(core: &Core, track: &Track, lane: Lane) -> PaceFacts {
         standstill_seconds: standstill.map(|it| it.silent.as_secs_f64()),
         is_long: standstill.is_some_and(|it| it.is_long),
         is_on_demand: track.pace.is_on_demand(),
+        unfollowed: track.unfollowed(),
+        without_receipt,
         unconfirmed: count(&|_| true),
         unburied: count(&|it| matches!(it, Finality::Confirmations(1..))),
         lacking: lacking.collect(),

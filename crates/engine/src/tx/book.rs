@@ -65,6 +65,8 @@ pub(crate) struct Open {
     pub(crate) accepted: Option<Instant>,
     /// When this process first sent it.
     pub(crate) sent: Option<Instant>,
+    /// The block that has it, where no receipt of it could be had.
+    pub(crate) shown_in: Option<u64>,
     /// When it is to be sent again, to all endpoints.
     pub(crate) next_send: Option<Instant>,
     /// When its receipt is to be asked for by itself.
@@ -131,6 +133,7 @@ impl Open {
             lowered: None,
             accepted: None,
             sent: None,
+            shown_in: None,
             next_send: None,
             next_check,
             vain_checks: 0,
@@ -572,6 +575,7 @@ pub(crate) mod tests {
             lowered: None,
             accepted: None,
             sent: None,
+            shown_in: None,
             deliveries: Default::default(),
             takers: Default::default(),
             answer_lost: Default::default(),

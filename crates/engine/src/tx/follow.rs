@@ -131,8 +131,12 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
             metrics::left_alone(track.pool.chain(), &endpoint.shown, endpoint.rests);
         }
         match passed {
-            Ok(()) => memory.failed = 0,
+            Ok(()) => {
+                memory.failed = 0;
+                track.set_trouble(None);
+            }
             Err(error) => {
+                track.set_trouble(Some(error.to_string()));
                 metrics::follow_failed();
                 memory.failed = memory.failed.saturating_add(1);
                 if memory.failed == 1 {
@@ -428,7 +432,17 @@ async fn advance(
     let receipts = wanted.iter().map(|(header, hashes)| view.receipts_in(header, hashes));
     let receipts = futures::stream::iter(receipts.collect::<Vec<_>>()).buffered(RECEIPTS);
     let receipts: Vec<_> = in_time(track, view, receipts.collect()).await?;
+    if let Some(ancestor) = path.above.filter(|_| !replaced.is_empty()) {
+        let mut book = track.book();
+        let ids: Vec<TxId> = book.iter().map(|open| open.id).collect();
+        for open in ids {
+            if let Some(open) = book.get_mut(open) {
+                open.shown_in = open.shown_in.filter(|height| *height <= ancestor);
+            }
+        }
+    }
     for ((header, wanted), receipts) in wanted.into_iter().zip(receipts) {
+        let height = header.height;
         let receipts = match receipts {
             Ok(receipts) => receipts,
             Err(error) if patient => return Err(error),
@@ -449,6 +463,7 @@ async fn advance(
         for id in wanted.iter().filter_map(|hash| book.by_hash(hash)).collect::<Vec<_>>() {
             if let Some(open) = book.get_mut(id).filter(|_| !found.contains_key(&id)) {
                 open.next_check = std::time::Instant::now();
+                open.shown_in = Some(height);
             }
         }
     }

@@ -55,6 +55,8 @@ pub(crate) struct Track {
     lacking: Mutex<HashSet<Finality>>,
     left: Mutex<Vec<Left>>,
     extent: Mutex<Extent>,
+    /// Why the chain is not followed, and since when.
+    trouble: Mutex<Option<(Instant, String)>>,
     /// Transactions about whose lost finality a person was called, each with its block's height.
     pub(crate) alarmed: Mutex<HashMap<TxId, u64>>,
 }
@@ -158,6 +160,7 @@ impl Tracks {
                 lacking: Mutex::default(),
                 left: Mutex::default(),
                 extent: Mutex::default(),
+                trouble: Mutex::default(),
                 alarmed: Mutex::default(),
             };
             (pool.chain(), Arc::new(track))
@@ -255,6 +258,20 @@ impl Track {
         extent.highest = extent.highest.max(highest);
         extent.is_another |= is_another;
         extent.fell = Some(Instant::now());
+    }
+
+    /// Takes note of why the chain could not be followed just now, or that it was.
+    pub(crate) fn set_trouble(&self, why: Option<String>) {
+        let mut trouble = lock(&self.trouble);
+        let since = trouble.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+        *trouble = why.map(|why| (since, why));
+    }
+
+    /// Why the chain is not followed, if that has been so for a while.
+    pub(crate) fn unfollowed(&self) -> Option<String> {
+        let trouble = lock(&self.trouble);
+        let long = trouble.as_ref().filter(|(since, _)| since.elapsed() >= SHORT_FOR);
+        long.map(|(_, why)| why.clone())
     }
 
     /// The newest known block is this one now, and the chain was set back by so much.

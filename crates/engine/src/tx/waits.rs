@@ -78,6 +78,7 @@ pub(crate) fn wait(core: &Core, tx: &Tx, row: Option<&LaneView>) -> Option<Wait>
         lane: state,
         chain: chain.as_ref(),
         lowest: here.lowest,
+        shown_in: track.and_then(|track| track.book().get(tx.id)?.shown_in),
     })
 }
 
@@ -130,6 +131,7 @@ pub(crate) fn chain_state(track: &Track, waiting: Option<Instant>) -> ChainState
         lacks_safe: track.lacks(Finality::Safe),
         lacks_finalized: track.lacks(Finality::Finalized),
         unreachable: track.pool.why_away(),
+        unfollowed: track.unfollowed(),
         withheld: track.withheld().map(|withheld| withheld.words),
         is_on_demand: track.pace.is_on_demand(),
         standstill: standstill.map(|it| (it.silent, it.usual)),

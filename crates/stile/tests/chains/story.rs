@@ -226,5 +226,5 @@ pub(crate) async fn chain_is_emptied(stage: Stage, row: &mut Row) {
     stage.all_done(&[RESET]).await;
     stage.each_once(&[RESET]).await;
     let how = if is_paused { "paused, resumed" } else { "sent again by itself" };
-    row.add("chain emptied", format!("{how}: each once again (20 in {})", seconds(began)));
+    row.add("chain emptied", format!("each once again ({how}; 20 in {})", seconds(began)));
 }

@@ -11,10 +11,42 @@ use crate::care::facts::{LaneFacts, PaceFacts};
 pub(super) fn pace(facts: &LaneFacts) -> Vec<Finding> {
     let Some(pace) = &facts.pace else { return Vec::new() };
     let mut findings = Vec::new();
+    findings.extend(unfollowed(facts, pace));
+    findings.extend(without_receipt(facts, pace));
     findings.extend(stalled(facts, pace));
     findings.extend(on_demand(facts, pace));
     findings.extend(lacking(facts, pace));
     findings
+}
+
+/// Endpoints answer, and the newest blocks cannot be taken note of.
+fn unfollowed(facts: &LaneFacts, pace: &PaceFacts) -> Option<Finding> {
+    let why = pace.unfollowed.as_ref()?;
+    let words =
+        format!("chain {} cannot be followed, so nothing on it is noticed: {why}", facts.chain_id);
+    let waiting = facts.in_flight + facts.queued + pace.unconfirmed;
+    let severity = if waiting > 0 { Severity::Blocked } else { Severity::Warning };
+    let remedy = Remedy::new(
+        "mend-endpoints",
+        "mend the node, or name another one in [[chain]] endpoints; the rest goes on by itself",
+    );
+    Some(finding(severity, "not-followed", words, Some(remedy)))
+}
+
+/// What is in a block is not known to be without its receipt.
+fn without_receipt(facts: &LaneFacts, pace: &PaceFacts) -> Option<Finding> {
+    let count = Some(pace.without_receipt).filter(|count| *count > 0)?;
+    let words = format!(
+        "{count} transactions of this signer are in blocks, and no endpoint of chain {} gives receipts of them that can \
+         be read",
+        facts.chain_id
+    );
+    let remedy = Remedy::new(
+        "mend-endpoints",
+        "have the node keep receipts of its transactions, or name another one in [[chain]] endpoints; they are asked for \
+         again and again",
+    );
+    Some(finding(Severity::Warning, "no-receipt", words, Some(remedy)))
 }
 
 /// The chain makes no blocks. It stays as bad as it is for as long as that lasts, whatever is done

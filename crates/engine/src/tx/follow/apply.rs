@@ -95,6 +95,7 @@ pub(crate) fn mine(
     mut receipt: Receipt,
 ) {
     let Some(open) = book.get_mut(id) else { return };
+    open.shown_in = None;
     let mined = open.attempts.iter().find(|attempt| attempt.hash == receipt.tx_hash);
     if receipt.contract_address.is_some() && mined.is_some_and(replace::is_call) {
         // Some nodes name the contract that was called.
