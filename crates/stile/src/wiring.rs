@@ -343,6 +343,7 @@ fn tx_settings(config: &Config) -> TxSettings {
             config::Underfunded::Refuse => Underfunded::Refuse,
             config::Underfunded::Wait => Underfunded::Wait,
         },
+        check_within: config.lane.check_timeout.get(),
         outside_use: match config.lane.outside_use {
             config::OutsideUse::Pause => OutsideUse::Pause,
             config::OutsideUse::Follow => OutsideUse::Follow,

@@ -24,9 +24,6 @@ use crate::tx::bind;
 use crate::tx::settings::Underfunded;
 use crate::tx::track::Track;
 
-/// How long a request waits at most for a look. It is let in without one then.
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-
 /// For so long nobody waits for a look again after one that found nothing out.
 const SILENT_FOR: Duration = Duration::from_secs(10);
 
@@ -335,7 +332,7 @@ pub(crate) async fn enter(core: &Arc<Core>, new: &NewTx) -> Result<Option<Ticket
             Verdict::Unknown => return Ok(None),
             Verdict::Look => {}
         }
-        let left = ANSWER_WITHIN.saturating_sub(came.elapsed());
+        let left = core.settings.tx.check_within.saturating_sub(came.elapsed());
         if timeout(left, look_for(core, track, lane, came)).await.is_err() {
             balances.in_vain(std::iter::once(lane));
             return Ok(None);
@@ -365,7 +362,7 @@ fn look_beside(core: &Arc<Core>, track: &Arc<Track>, lane: Lane) {
         let looked = look(&core, &track, Look::beside(&track.balances, lane));
         tokio::select! {
             () = core.stopping.cancelled() => {}
-            _ = timeout(ANSWER_WITHIN, looked) => {}
+            _ = timeout(core.settings.tx.check_within, looked) => {}
         }
     });
 }

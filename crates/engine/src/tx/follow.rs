@@ -391,6 +391,7 @@ async fn advance(
     let agreed = (!is_alone).then_some(memory.agreed);
     let (replaced, set_back) = (path.replaced(window), path.set_back(window, agreed));
     let is_deep = !replaced.is_empty() && set_back.is_deep(core.settings.tx.reorg_window);
+    let mut lost = Vec::new();
     if !replaced.is_empty() {
         let (chain, blocks, endpoint) = (track.pool.chain(), set_back.blocks, view.endpoint());
         match is_deep {
@@ -402,9 +403,10 @@ async fn advance(
                            "the chain was reorganised"),
         }
         metrics::reorganised(replaced.len());
-        reopen(core, track, path.above.unwrap_or(0), set_back).await?;
-        memory.compared = None;
-        memory.agreed = memory.agreed.min(path.above.unwrap_or(0));
+        if !is_deep {
+            track.replaced(&replaced);
+        }
+        lost = reopen(core, track, path.above.unwrap_or(0), set_back).await?;
     }
     note_pace(track, &path);
     let mut found: HashMap<TxId, Receipt> = HashMap::new();
@@ -486,11 +488,17 @@ async fn advance(
     let heads = track.pool.heads(view.head().height, &next, tags).await;
     let fork = path.above.filter(|_| !replaced.is_empty());
     if let Some(ancestor) = fork.filter(|_| is_deep) {
-        let lost = apply::lost(&track.book(), ancestor, &found);
-        alarm::raise(core, track, lost).await?;
+        lost.extend(apply::lost(&track.book(), ancestor, &found));
     }
+    // All of it at once: a person is called once.
+    alarm::raise(core, track, lost).await?;
     track.pool.set_known(next.clone());
     *track.window() = next;
+    if !replaced.is_empty() {
+        // Not before: a pass that fails is made again, and finds the chain set back as far as this one.
+        memory.compared = None;
+        memory.agreed = memory.agreed.min(path.above.unwrap_or(0));
+    }
     // What one endpoint alone has shown of the chain is not how far it had come.
     let shown = if is_alone { u64::MAX } else { memory.agreed.saturating_add(evidence::SETTLED) };
     track.come_to(heads.latest.min(shown), set_back, core.settings.tx.reorg_window);
@@ -603,14 +611,14 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 /// that was found final and is not written so yet is neither in the book nor among the finished
 /// ones, so whatever is decided has to be written first.
 ///
-/// What was finalized, or deeper than reorganisations are followed, is not opened again: a person
-/// is called.
+/// What was finalized, or deeper than reorganisations are followed, is not opened again: it is returned,
+/// and a person is to be called about it.
 async fn reopen(
     core: &Arc<Core>,
     track: &Track,
     ancestor: u64,
     set_back: SetBack,
-) -> Result<(), ChainError> {
+) -> Result<Vec<Lost>, ChainError> {
     if !core.recorder.is_written(WRITTEN_WITHIN).await {
         let said = vec!["what was decided before a fork is not written yet".to_owned()];
         return Err(ChainError::Unreachable { chain: track.pool.chain(), said });
@@ -622,13 +630,18 @@ async fn reopen(
     // A process that has just started knows it from the record alone.
     let known = track.window().tip().map_or(0, |tip| tip.height);
     heads.latest = heads.latest.max(known);
+    let come = track.fallen().0;
     let (mut reopened, mut lost) = (Vec::new(), Vec::new());
     for tx in done {
         let decided = verify::decided_in(&tx.tx);
-        let told = tx.tx.told.is_some_and(|(height, _)| height > ancestor);
+        let is_lost = |(height, block): (u64, B256)| {
+            track.window().hash_at(height) != Some(block) && track.is_lost(height, block)
+        };
+        let told = tx.tx.told.is_some_and(|(height, _)| height > ancestor)
+            && !decided.is_some_and(is_lost);
         match decided.filter(|(height, _)| *height > ancestor) {
-            Some((height, block)) => {
-                match verify::fate(core, tx.tx.finality, height, &heads, set_back) {
+            Some(place @ (height, block)) => {
+                match verify::fate(core, track, tx.tx.finality, place, &heads, come, set_back) {
                     TakenBack::Reopened => reopened.push(tx),
                     TakenBack::Alarm => {
                         lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block });
@@ -639,12 +652,11 @@ async fn reopen(
             None => {}
         }
     }
-    alarm::raise(core, track, lost).await?;
     let mut book = track.book();
     for tx in reopened {
         take_back(&mut book, tx);
     }
-    Ok(())
+    Ok(lost)
 }
 
 /// What was made anew stays closed, however deep a reorganisation goes: it would be executed beside

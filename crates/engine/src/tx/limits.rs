@@ -19,9 +19,6 @@ use crate::tx::bind;
 use crate::tx::error::TxError;
 use crate::tx::track::Track;
 
-/// How long a request waits at most for what the endpoints say. It is taken without their word then.
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-
 /// What blocks have changes slowly, so it is asked for this often while requests come that need to know.
 const ASK_AGAIN_KNOWN: Duration = Duration::from_secs(600);
 
@@ -35,8 +32,10 @@ const MUCH_GAS: u64 = 4_000_000;
 const TRANSFER_GAS: u64 = 21_000;
 
 /// The most gas of a chain's blocks and the rules by which it is counted, as its endpoints last said.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct BlockGas {
+    /// How long the endpoints have to answer.
+    within: Duration,
     known: Mutex<Known>,
     /// Whoever has it asks; the others wait for the answer.
     asking: tokio::sync::Mutex<()>,
@@ -73,6 +72,10 @@ impl Known {
 }
 
 impl BlockGas {
+    pub(crate) fn new(within: Duration) -> Self {
+        Self { within, known: Mutex::default(), asking: tokio::sync::Mutex::default() }
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,7 +102,7 @@ impl BlockGas {
         if let Some(known) = self.fresh() {
             return known;
         }
-        let told = pool.block_terms(ANSWER_WITHIN).await;
+        let told = pool.block_terms(self.within).await;
         let mut known = self.known();
         *known = known.after(told);
         *known
@@ -167,7 +170,8 @@ async fn check_fees(
     let mut ceiling = core.ceiling_by(lane.chain, quotes.as_ref(), true);
     let Err(_) = ceiling.check(payload) else { return Ok(()) };
     if !ceiling.is_known() {
-        let Ok(Ok(quotes)) = timeout(ANSWER_WITHIN, track.ask_quotes()).await else {
+        let within = core.settings.tx.check_within;
+        let Ok(Ok(quotes)) = timeout(within, track.ask_quotes()).await else {
             return Ok(());
         };
         ceiling = core.ceiling_by(lane.chain, Some(&quotes), true);

@@ -37,6 +37,9 @@ pub struct TxSettings {
     pub own_gas_rules: HashSet<ChainId>,
     /// What becomes of a request that its account cannot pay for.
     pub underfunded: Underfunded,
+    /// How long a request waits at most for what the endpoints say of it: what its account has, what
+    /// blocks have room for, what the chain asks for. It is taken without their word then.
+    pub check_within: Duration,
     /// What is done when somebody else uses a lane's nonces.
     pub outside_use: OutsideUse,
     /// The silence after which a receipt is asked for by itself.
@@ -62,6 +65,7 @@ impl Default for TxSettings {
             fee_limits: HashMap::new(),
             own_gas_rules: HashSet::new(),
             underfunded: Underfunded::Refuse,
+            check_within: Duration::from_secs(1),
             outside_use: OutsideUse::Pause,
             stale_receipt: Duration::from_secs(60),
             receipt_workers: 10,

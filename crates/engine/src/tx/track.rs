@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use stile_chain::{ChainError, ChainPool, Chains, FeeQuotes};
 use stile_domain::{
-    ChainId, FeeQuote, Finality, Header, HeaderWindow, Heads, Lane, SetBack, TxId, U256, Verdict,
+    B256, ChainId, FeeQuote, Finality, Header, HeaderWindow, Heads, Lane, SetBack, TxId, U256,
+    Verdict,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -57,8 +58,8 @@ pub(crate) struct Track {
     extent: Mutex<Extent>,
     /// Why the chain is not followed, and since when.
     trouble: Mutex<Option<(Instant, String)>>,
-    /// Transactions about whose lost finality a person was called, each with its block's height.
-    pub(crate) alarmed: Mutex<HashMap<TxId, u64>>,
+    /// Transactions about whose lost finality a person was called, each with its block.
+    pub(crate) alarmed: Mutex<HashMap<TxId, (u64, B256)>>,
 }
 
 /// Something is not concluded, because the endpoints do not agree on it.
@@ -83,8 +84,15 @@ pub(crate) struct Left {
     pub(crate) is_deep: bool,
 }
 
+impl Left {
+    /// Whether a person decides about what stood at a height.
+    fn took(&self, height: u64) -> bool {
+        self.is_deep && height <= self.tip.height
+    }
+}
+
 /// How far the chain had come, and how far it is shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// The highest block that was ever followed, as far as is on record.
     highest: u64,
@@ -94,11 +102,28 @@ pub(crate) struct Extent {
     /// person decides about it, however high the chain is by now. Kept until all of that is below the
     /// window.
     gone_up_to: Option<u64>,
+    /// Blocks that were replaced after that. What stood in them was not lost with the rest.
+    since: HashSet<B256>,
     /// When what is known last became shorter, or was read from the record.
     fell: Option<Instant>,
     /// The endpoint that is followed is behind what is known: at this block, for so many passes.
     behind: Option<(u64, u32)>,
 }
+
+/// How a block that is gone stands to what was lost with more than reorganisations are followed
+/// through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nothing of the kind was lost, or above it.
+    Usual,
+    /// It was lost with the rest.
+    Lost,
+    /// It was on the chain that came after.
+    Since,
+}
+
+/// How many blocks are remembered that were replaced after such a loss.
+const SINCE_KEPT: usize = 10_000;
 
 /// After so many passes an endpoint that is behind shows how far the chain has come. Nothing follows
 /// from that by itself.
@@ -120,15 +145,36 @@ impl Extent {
     fn come_to(&mut self, tip: u64, set_back: SetBack, window: u32, now: Instant) {
         if set_back.is_deep(window) {
             self.gone_up_to = self.gone_up_to.max(Some(self.highest));
+            self.since.clear();
         }
         let is_below = |gone: &u64| gone.saturating_add(u64::from(window)) < tip;
         self.gone_up_to = self.gone_up_to.filter(|gone| !is_below(gone));
+        if self.gone_up_to.is_none() {
+            self.since.clear();
+        }
         if set_back.blocks > 0 || set_back.is_another {
             self.fell = Some(now);
             self.is_another |= set_back.is_another;
         }
         if tip >= self.highest {
             (self.highest, self.is_another) = (tip, false);
+        }
+    }
+
+    /// These blocks were replaced, by no more than reorganisations are followed through.
+    fn replaced(&mut self, blocks: &[Header]) {
+        if self.gone_up_to.is_some() && self.since.len() < SINCE_KEPT {
+            self.since.extend(blocks.iter().map(|header| header.hash));
+        }
+    }
+
+    fn place_of(&self, height: u64, block: B256) -> Place {
+        match self.gone_up_to {
+            Some(gone) if height <= gone => match self.since.contains(&block) {
+                true => Place::Since,
+                false => Place::Lost,
+            },
+            _ => Place::Usual,
         }
     }
 }
@@ -150,7 +196,7 @@ impl Tracks {
                 window: Mutex::new(HeaderWindow::new(window, [])),
                 heads: Mutex::default(),
                 quotes: Quotes::new(settings.fee_limit(pool.chain()).is_some()),
-                block_gas: BlockGas::default(),
+                block_gas: BlockGas::new(settings.check_within),
                 balances: Balances::default(),
                 pace: BlockPace::default(),
                 adopted: Mutex::default(),
@@ -279,9 +325,23 @@ impl Track {
         lock(&self.extent).come_to(tip, set_back, window, Instant::now());
     }
 
-    /// Up to which height a person decides about what is not on the chain any more.
-    pub(crate) fn gone_up_to(&self) -> Option<u64> {
-        lock(&self.extent).gone_up_to
+    /// Takes note of blocks that were replaced, by no more than reorganisations are followed through.
+    pub(crate) fn replaced(&self, blocks: &[Header]) {
+        lock(&self.extent).replaced(blocks);
+    }
+
+    /// How a block that is not on the chain any more stands to what a person decides about.
+    pub(crate) fn place_of(&self, height: u64, block: B256) -> Place {
+        let is_left = lock(&self.left).iter().any(|left| left.took(height));
+        match lock(&self.extent).place_of(height, block) {
+            Place::Usual if is_left => Place::Lost,
+            place => place,
+        }
+    }
+
+    /// Whether a person decides about what stood in a block, if that is not on the chain any more.
+    pub(crate) fn is_lost(&self, height: u64, block: B256) -> bool {
+        self.place_of(height, block) == Place::Lost
     }
 
     /// The endpoint that is followed has been behind what is known for so many passes, or is not.
@@ -292,7 +352,7 @@ impl Track {
     /// The highest block that was ever followed, and how the chain is set back from there.
     pub(crate) fn fallen(&self) -> (u64, SetBack) {
         let tip = self.window().tip().map(|tip| tip.height);
-        let extent = *lock(&self.extent);
+        let extent = lock(&self.extent);
         (extent.highest, tip.map_or(SetBack::default(), |tip| extent.set_back(tip)))
     }
 
@@ -440,5 +500,42 @@ mod tests {
         assert_eq!(extent.gone_up_to, Some(400));
         extent.come_to(529, SetBack::default(), 128, now);
         assert_eq!(extent.gone_up_to, None);
+    }
+
+    #[test]
+    fn hole_39_about_what_stood_where_a_chain_was_left_a_person_decides() {
+        let header = |height| Header { height, hash: B256::ZERO, parent: B256::ZERO };
+        for (is_deep, height, expected) in
+            [(true, 180, true), (true, 181, false), (false, 180, false)]
+        {
+            let left = Left { tip: header(180), base: header(159), is_gone: true, is_deep };
+            assert_eq!(left.took(height), expected, "{is_deep} {height}");
+        }
+    }
+
+    #[test]
+    fn hole_39_what_is_replaced_after_a_deep_loss_was_not_lost_with_the_rest() {
+        let (mut extent, now) = (Extent::default(), Instant::now());
+        let block = |fork: u8, height: u64| B256::repeat_byte(fork * 16 + height as u8);
+        let header =
+            |height| Header { height, hash: block(2, height), parent: block(2, height - 1) };
+        extent.come_to(8, SetBack::default(), 3, now);
+        extent.replaced(&[header(8)]);
+        assert_eq!(extent.place_of(8, block(2, 8)), Place::Usual, "nothing was lost");
+        extent.come_to(2, SetBack { blocks: 8, is_another: true }, 3, now);
+        extent.replaced(&[header(2)]);
+        for (fork, height, expected) in
+            [(1, 8, Place::Lost), (1, 9, Place::Usual), (2, 2, Place::Since), (2, 3, Place::Lost)]
+        {
+            assert_eq!(extent.place_of(height, block(fork, height)), expected, "{fork} {height}");
+        }
+        // It is lost again.
+        extent.come_to(0, SetBack { blocks: 2, is_another: true }, 3, now);
+        assert_eq!(extent.place_of(2, block(2, 2)), Place::Lost);
+        extent.replaced(&[header(1)]);
+        // All of it is below the window.
+        extent.come_to(12, SetBack::default(), 3, now);
+        assert_eq!(extent.place_of(2, block(1, 2)), Place::Usual);
+        assert!(extent.since.is_empty());
     }
 }

@@ -172,6 +172,11 @@ async fn hole_38_finality_that_the_chain_cannot_give_is_refused(bench: Bench) {
         assert!(words.contains(&format!("calls no block {tag}")), "{words}");
         assert!(words.contains("{\"confirmations\": n}"), "{words}");
     }
+    // The last question about what the endpoint can do comes after those for its tags.
+    eventually("the endpoint to be known", async || {
+        proxy.counts().contains_key("eth_estimateGas").then_some(())
+    })
+    .await;
     let known = asks();
     for n in 0..10 {
         refused(Some(Finality::Finalized), &format!("{n}")).await;

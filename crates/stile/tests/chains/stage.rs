@@ -182,6 +182,7 @@ fn stile(
         .development_keys(ACCOUNTS)
         .set_literal("confirmations.required", blocks)
         .set("nonce.state_timeout", "1s")
+        .set("confirmations.stale_receipt_timeout", "5s")
         .set("tx.resubmit.interval", "5s");
     (store, configure(options))
 }

@@ -26,6 +26,7 @@ impl Place {
             let options = options
                 .development_keys(1)
                 .set_literal("confirmations.required", "0")
+                .set("lane.check_timeout", "30s")
                 .set("confirmations.poll_interval", "100ms");
             change(options, &chain)
         })

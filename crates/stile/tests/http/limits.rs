@@ -22,6 +22,7 @@ impl Place {
                 .development_keys(1)
                 .endpoint(&url)
                 .set_literal("confirmations.required", "0")
+                .set("lane.check_timeout", "30s")
                 .set("confirmations.poll_interval", "100ms");
             max_fee_gwei.into_iter().fold(options, |options, gwei| options.max_fee_gwei(gwei))
         })

@@ -24,6 +24,7 @@ impl Place {
                 .endpoint(&url)
                 .max_fee_gwei(100.0)
                 .set_literal("confirmations.required", "0")
+                .set("lane.check_timeout", "30s")
                 .set("confirmations.poll_interval", "100ms")
         })
         .await;

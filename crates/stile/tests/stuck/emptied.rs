@@ -147,18 +147,7 @@ async fn hole_39_a_higher_chain_does_not_send_by_itself(backend: Backend) {
 /// makes no blocks unless it gets transactions, so nothing ever shows that theirs are gone.
 async fn hole_39_resume_brings_back_what_stood_above_the_head(backend: Backend) {
     let mut stage = Stage::on(on_demand(), &backend, |options| reorg_window_of_3(options, 3)).await;
-    let mut sent = Vec::new();
-    for wei in 1..=8 {
-        sent.extend(stage.hand_over(wei..=wei).await);
-        stage.node.reaches(id(&sent[sent.len() - 1]), "TRACKING").await;
-    }
-    for tx in &sent[..5] {
-        stage.node.reaches(id(tx), "CONFIRMED").await;
-    }
-    let mut before = Vec::new();
-    for tx in &sent {
-        before.push(stage.node.tx(id(tx)).await);
-    }
+    let before = stage.eight_in_blocks().await;
     assert!(before[5..].iter().all(|tx| tx["state"] == "TRACKING"), "{before:#?}");
     stage.emptied(0).await;
     stage.paused().await;
@@ -201,7 +190,84 @@ async fn hole_39_what_was_deep_is_not_sent_by_the_next_process(backend: Backend)
     stage.all_end_as_before(&done).await;
 }
 
+impl Stage {
+    /// Eight transactions, each in a block of its own; the first five of them are done.
+    async fn eight_in_blocks(&self) -> Vec<Value> {
+        let mut sent = Vec::new();
+        for wei in 1..=8 {
+            sent.extend(self.hand_over(wei..=wei).await);
+            self.node.reaches(id(&sent[sent.len() - 1]), "TRACKING").await;
+        }
+        for tx in &sent[..5] {
+            self.node.reaches(id(tx), "CONFIRMED").await;
+        }
+        let mut before = Vec::new();
+        for tx in &sent {
+            before.push(self.node.tx(id(tx)).await);
+        }
+        before
+    }
+
+    /// Replaces the newest blocks by empty ones, and makes another, which the node follows.
+    async fn reorganise(&self, depth: u64) {
+        self.anvil.reorg(depth, &[]).await;
+        self.mine(1).await;
+    }
+}
+
+/// The new chain is as high as some of what was lost stood, and is reorganised as any chain is.
+///
+/// Fails if a small reorganisation takes what waits for a person for what it replaced, and sends it.
+async fn hole_39_a_reorganisation_of_the_new_chain_sends_nothing(backend: Backend) {
+    let mut stage = Stage::on(on_demand(), &backend, |options| reorg_window_of_3(options, 3)).await;
+    let before = stage.eight_in_blocks().await;
+    stage.emptied(2).await;
+    stage.paused().await;
+    stage.mine(3).await;
+    stage.compared(2).await;
+    for _ in 0..2 {
+        stage.reorganise(2).await;
+        stage.compared(4).await;
+        stage.assert_nothing_was_sent();
+    }
+    for tx in &before[..5] {
+        assert_eq!(stage.node.tx(id(tx)).await["state"], "CONFIRMED");
+    }
+    let called = stage.events_of("CHAIN_RESET").await;
+    assert_eq!(
+        called.len(),
+        1,
+        "a person was called once: {called:#?}\n{}",
+        stage.node.process.stderr()
+    );
+    stage.resume().await;
+    stage.all_end_as_before(&before).await;
+}
+
+/// Fails if the lane is paused again by a small reorganisation that comes after a person has decided.
+async fn hole_39_after_resume_reorganisations_are_followed_as_ever(backend: Backend) {
+    let mut stage = Stage::on(on_demand(), &backend, |options| reorg_window_of_3(options, 3)).await;
+    let before = stage.eight_in_blocks().await;
+    stage.emptied(0).await;
+    stage.paused().await;
+    stage.resume().await;
+    for tx in &before {
+        eventually("it to be in a block of the new chain", async || {
+            let now = stage.node.tx(id(tx)).await;
+            let block = &now["receipt"]["blockHash"];
+            (block.is_string() && *block != tx["receipt"]["blockHash"]).then_some(())
+        })
+        .await;
+    }
+    let height = stage.anvil.height().await;
+    stage.reorganise(height.min(2)).await;
+    stage.all_end_as_before(&before).await;
+    assert_eq!(stage.events_of("CHAIN_RESET").await.len(), 1, "a person was called once");
+}
+
 on_both_stores!(
+    hole_39_a_reorganisation_of_the_new_chain_sends_nothing,
+    hole_39_after_resume_reorganisations_are_followed_as_ever,
     hole_39_what_was_deep_is_not_sent_by_itself,
     hole_39_a_higher_chain_does_not_send_by_itself,
     hole_39_resume_brings_back_what_stood_above_the_head,

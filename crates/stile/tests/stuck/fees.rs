@@ -32,7 +32,7 @@ impl Setup {
         let signing = RpcProxy::start(anvil.url()).await;
         let signer = anvil.accounts().await.remove(0);
         let options = backend.node(&proxy.url()).remote_signer(&signing.url(), &signer);
-        let options = options.set("tx.resubmit.interval", "1h");
+        let options = options.set("tx.resubmit.interval", "1h").set("lane.check_timeout", "30s");
         let node = with(options.set("tx.resubmit.bump_after", "1s")).start().await;
         Self { anvil, _proxy: proxy, signing, node, signer }
     }

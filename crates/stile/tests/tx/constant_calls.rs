@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use testkit::{Anvil, AnvilOptions, RpcProxy, eventually_within};
+use testkit::{Anvil, AnvilOptions, RpcProxy, eventually, eventually_within};
 
+use crate::common::StileProcess;
 use crate::support::{Backend, transfer};
 
 /// Blocks that are counted.
@@ -18,14 +19,34 @@ const FEES: [&str; 2] = ["eth_feeHistory", "eth_maxPriorityFeePerGas"];
 
 /// What is asked by the clock and not by the block: a look at the endpoint twice a second, and now
 /// and then whether it still knows the lowest transaction of each lane, and how each lane stands.
-const BY_THE_CLOCK: [&str; 6] = [
+const BY_THE_CLOCK: [&str; 7] = [
     "eth_chainId",
+    // After a moment in which the endpoint did not answer.
+    "web3_clientVersion",
     "eth_blockNumber",
     "eth_getBlockByNumber",
     "eth_getTransactionByHash",
     "eth_getTransactionCount",
     "eth_getBalance",
 ];
+
+/// Waits until the node knows what its endpoints can do: it does not ask for that any more.
+async fn has_learned(node: &StileProcess) {
+    eventually("the node to know its endpoints", async || {
+        let chains = node.get("/api/v1/chains").await.ok();
+        let rows = chains["items"][0]["endpoints"].as_array()?.iter().map(|endpoint| {
+            let rows = endpoint["capabilities"].as_array()?;
+            rows.iter().find(|row| row["name"] == LEARNED_LAST).cloned()
+        });
+        rows.into_iter()
+            .all(|row| row.is_some_and(|row| row["supported"] != "unknown"))
+            .then_some(())
+    })
+    .await;
+}
+
+/// What is found out last of an endpoint.
+const LEARNED_LAST: &str = "estimate-on-pending";
 
 /// How often each method is called while so many are in flight and blocks come without them.
 async fn calls(backend: &Backend, in_flight: u64) -> BTreeMap<String, u64> {
@@ -55,6 +76,7 @@ async fn calls(backend: &Backend, in_flight: u64) -> BTreeMap<String, u64> {
         node.follows_to(anvil.height().await).await;
     };
     mine().await;
+    has_learned(&node).await;
     proxy.reset();
     for _ in 0..BLOCKS {
         mine().await;
@@ -85,6 +107,7 @@ async fn calls_to_confirm(backend: &Backend, count: u64) -> BTreeMap<String, u64
         (anvil.nonce(&signer, "pending").await == count).then_some(())
     })
     .await;
+    has_learned(&node).await;
     proxy.reset();
     anvil.mine(4).await;
     node.all_confirmed(&signer, count as usize).await;

@@ -36,7 +36,8 @@ pub(super) async fn raise(
     {
         let alarmed = alarmed(track);
         // One that was made up for may be lost again, in another block.
-        let news = lost.into_iter().filter(|lost| alarmed.get(&lost.id) != Some(&lost.height));
+        let is_news = |lost: &Lost| alarmed.get(&lost.id) != Some(&(lost.height, lost.block));
+        let news = lost.into_iter().filter(is_news);
         news.for_each(|lost| by_lane.entry(lost.lane).or_default().push(lost));
     }
     for (lane, mut lost) in by_lane {
@@ -49,7 +50,7 @@ pub(super) async fn raise(
         match called {
             Called::Yes => {
                 let mut alarmed = alarmed(track);
-                lost.iter().for_each(|lost| remember(&mut alarmed, lost.id, lost.height));
+                lost.iter().for_each(|it| remember(&mut alarmed, it.id, (it.height, it.block)));
             }
             Called::NotYet => track.adopted().push(lane),
             Called::NotOurs => {}
@@ -58,7 +59,7 @@ pub(super) async fn raise(
     Ok(())
 }
 
-fn alarmed(track: &Track) -> std::sync::MutexGuard<'_, HashMap<TxId, u64>> {
+fn alarmed(track: &Track) -> std::sync::MutexGuard<'_, HashMap<TxId, (u64, B256)>> {
     track.alarmed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -67,13 +68,13 @@ const REMEMBERED: usize = 10_000;
 
 /// Remembers that a person was called. The lowest are forgotten first: they are the first that nobody
 /// looks at any more.
-fn remember(alarmed: &mut HashMap<TxId, u64>, id: TxId, height: u64) {
-    alarmed.insert(id, height);
+fn remember(alarmed: &mut HashMap<TxId, (u64, B256)>, id: TxId, block: (u64, B256)) {
+    alarmed.insert(id, block);
     if alarmed.len() > REMEMBERED {
-        let mut heights: Vec<u64> = alarmed.values().copied().collect();
+        let mut heights: Vec<u64> = alarmed.values().map(|(height, _)| *height).collect();
         let (_, middle, _) = heights.select_nth_unstable(REMEMBERED / 2);
         let middle = *middle;
-        alarmed.retain(|known, height| *height > middle || *known == id);
+        alarmed.retain(|known, (height, _)| *height > middle || *known == id);
     }
 }
 
@@ -160,13 +161,13 @@ mod tests {
         let id = |n: usize| TxId(Uuid::from_u128(n as u128));
         let mut alarmed = HashMap::new();
         for n in 0..3 * REMEMBERED {
-            remember(&mut alarmed, id(n), n as u64);
+            remember(&mut alarmed, id(n), (n as u64, B256::ZERO));
             assert!(alarmed.len() <= REMEMBERED && alarmed.contains_key(&id(n)), "{n}");
         }
         // All at one height.
         let mut alarmed = HashMap::new();
         for n in 0..3 * REMEMBERED {
-            remember(&mut alarmed, id(n), 7);
+            remember(&mut alarmed, id(n), (7, B256::ZERO));
             assert!(alarmed.len() <= REMEMBERED && alarmed.contains_key(&id(n)), "{n}");
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use stile_domain::{
-    Finality, Header, HeaderWindow, Heads, Lane, Receipt, Step, Successor, TxId, TxState,
+    B256, Finality, Header, HeaderWindow, Heads, Lane, Receipt, Step, Successor, TxId, TxState,
 };
 use stile_store::{Set, WishEnd};
 use tracing::{debug, info};
@@ -30,7 +30,7 @@ pub(super) struct Fork {
 
 /// What stood in blocks above a height, and is in none of the new ones.
 pub(super) fn lost(book: &Book, above: u64, found: &HashMap<TxId, Receipt>) -> Vec<Lost> {
-    let gone = book.iter().filter(|open| !found.contains_key(&open.id));
+    let gone = book.iter().filter(|open| !open.lost && !found.contains_key(&open.id));
     let gone = gone.filter_map(|open| Some((open, open.block().filter(|(at, _)| *at > above)?)));
     gone.map(|(open, (height, block))| Lost { lane: open.lane, id: open.id, height, block })
         .collect()
@@ -51,20 +51,22 @@ pub(super) fn blocks(
     {
         let mut book = track.book();
         if let Some(Fork { above: ancestor, is_deep }) = fork {
-            let top = replaced.iter().map(|header| header.height).max().unwrap_or(ancestor);
-            for (id, height) in mined(&book) {
-                if height > ancestor {
-                    match found.remove(&id) {
-                        Some(receipt) => mine(core, &mut book, &window, id, receipt),
-                        // A person decides about it, however deep it was.
-                        None if is_deep => lose(&mut book, id),
-                        None => {
-                            unmine(core, &mut book, id);
-                            again.push(id);
+            for (id, height, block) in mined(&book) {
+                match touched(replaced, ancestor, height, block) {
+                    Touched::Not => {}
+                    Touched::Below => forked(core, &mut book, &window, &heads, id),
+                    Touched::Taken | Touched::Elsewhere if found.contains_key(&id) => {
+                        if let Some(receipt) = found.remove(&id) {
+                            mine(core, &mut book, &window, id, receipt);
                         }
                     }
-                } else if height < top {
-                    forked(core, &mut book, &window, &heads, id);
+                    // A person decides about it, however deep it was.
+                    Touched::Taken | Touched::Elsewhere if is_deep => lose(&mut book, id),
+                    Touched::Taken => {
+                        unmine(core, &mut book, id);
+                        again.push(id);
+                    }
+                    Touched::Elsewhere => verify_again(&mut book, id),
                 }
             }
         }
@@ -82,8 +84,42 @@ pub(super) fn blocks(
     }
 }
 
-fn mined(book: &Book) -> Vec<(TxId, u64)> {
-    book.iter().filter_map(|open| Some((open.id, open.block()?.0))).collect()
+/// What is in a block, with the block. Not what waits for a person.
+fn mined(book: &Book) -> Vec<(TxId, u64, B256)> {
+    let known = book.iter().filter(|open| !open.lost);
+    let place = |open: &Open| open.block().map(|(height, block)| (open.id, height, block));
+    known.filter_map(place).collect()
+}
+
+/// What a fork has to do with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Touched {
+    /// Nothing.
+    Not,
+    /// Blocks on top of it were replaced.
+    Below,
+    /// It was replaced.
+    Taken,
+    /// It is as high as what was replaced, and was not on that chain: where it is has to be found out.
+    Elsewhere,
+}
+
+fn touched(replaced: &[Header], ancestor: u64, height: u64, block: B256) -> Touched {
+    let top = replaced.iter().map(|header| header.height).max().unwrap_or(ancestor);
+    match height > ancestor {
+        true if replaced.iter().any(|header| header.hash == block) => Touched::Taken,
+        true => Touched::Elsewhere,
+        false if height < top => Touched::Below,
+        false => Touched::Not,
+    }
+}
+
+/// Has the block of a transaction compared with the chain.
+fn verify_again(book: &mut Book, id: TxId) {
+    if let Some(open) = book.get_mut(id) {
+        open.unverified = true;
+        open.next_check = Instant::now();
+    }
 }
 
 /// It is in a canonical block: for the first time, or in another one than before.
@@ -210,5 +246,34 @@ pub(super) fn forked(core: &Core, book: &mut Book, window: &HeaderWindow, heads:
     core.recorder.write(lane, change);
     if book.get(id).is_some_and(|open| open.standing.state == TxState::Confirmed) {
         book.close(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hole_39_a_fork_takes_only_what_stood_on_the_chain_that_it_replaced() {
+        let block = |fork: u8, height: u64| B256::repeat_byte(fork * 16 + height as u8);
+        let header =
+            |height| Header { height, hash: block(1, height), parent: block(1, height - 1) };
+        let replaced: Vec<Header> = (4..=6).map(header).collect();
+        for (fork, height, expected) in [
+            (1, 2, Touched::Below),
+            (1, 3, Touched::Below),
+            (1, 4, Touched::Taken),
+            (1, 6, Touched::Taken),
+            // Of a chain before this one, or of one that another endpoint has shown.
+            (2, 5, Touched::Elsewhere),
+            (1, 7, Touched::Elsewhere),
+        ] {
+            assert_eq!(
+                touched(&replaced, 3, height, block(fork, height)),
+                expected,
+                "{fork} {height}"
+            );
+        }
+        assert_eq!(touched(&[], 3, 3, block(1, 3)), Touched::Not);
     }
 }

@@ -12,7 +12,7 @@ use tracing::{debug, warn};
 
 use super::evidence::{self, SETTLED};
 use super::path::Steps;
-use super::{Memory, reopen, save};
+use super::{Memory, alarm, reopen, save};
 use crate::core::Core;
 use crate::tx::track::Track;
 
@@ -179,7 +179,10 @@ pub(super) enum Compared {
 /// read.
 pub(super) async fn forget(core: &Arc<Core>, track: &Track, height: u64) -> Result<(), ChainError> {
     let below = height.saturating_sub(1);
-    reopen(core, track, below, SetBack::default()).await?;
+    let dropped: Vec<Header> = track.window().from(height).copied().collect();
+    track.replaced(&dropped);
+    let lost = reopen(core, track, below, SetBack::default()).await?;
+    alarm::raise(core, track, lost).await?;
     let dropped = {
         let mut window = track.window();
         let dropped = window.cut_above(below);

@@ -15,7 +15,7 @@ use super::finality::{self, Evidence};
 use super::{HIGHEST, apply, done_between, held_lanes, is_made_anew, take_back};
 use crate::core::Core;
 use crate::metrics;
-use crate::tx::track::{Left, Track};
+use crate::tx::track::{Left, Place, Track};
 
 /// Looks at transactions that came with a lane and are in a block according to the store: whether
 /// that block is canonical still, and whether somebody has to be told that the blocks on top of it
@@ -50,15 +50,14 @@ pub(super) async fn adopted(
     let canonical = confirmed(track, view, canonical, claims).await;
     let (window, heads) = (track.window().clone(), track.heads().unwrap_or_default());
     let end = end(core, track, unverified.iter().map(|(_, height, _)| *height)).await?;
-    let (left, (highest, set_back)) = (track.left(), track.fallen());
-    let come = Heads { latest: heads.latest.max(highest), ..heads };
+    let (highest, set_back) = track.fallen();
     let lost: Vec<Lost> = {
         let book = track.book();
         let seen = unverified.iter().filter_map(|(id, height, block)| {
             let open = book.get(*id)?;
             let evidence = seen(&canonical, *height, *block, end);
-            let set_back = set_back_at(&left, track.gone_up_to(), *height, set_back);
-            let fate = fate(core, open.finality, *height, &come, set_back);
+            let place = (*height, *block);
+            let fate = fate(core, track, open.finality, place, &heads, highest, set_back);
             let is_lost = evidence == Evidence::Replaced && fate == TakenBack::Alarm;
             is_lost.then_some(Lost { lane: open.lane, id: *id, height: *height, block: *block })
         });
@@ -206,14 +205,6 @@ pub(super) fn gone_up_to(replaced: &[Header], tip: u64, reorg_window: u32) -> Op
     gone
 }
 
-/// How the chain is set back for what stood at a height. Where more was gone than reorganisations are
-/// followed through a person decides, however high the chain is by now.
-fn set_back_at(left: &[Left], gone_up_to: Option<u64>, height: u64, set_back: SetBack) -> SetBack {
-    let is_deep = gone_up_to.is_some_and(|gone| height <= gone)
-        || left.iter().any(|left| left.is_deep && height <= left.tip.height);
-    if is_deep { SetBack { blocks: u64::MAX, is_another: true } } else { set_back }
-}
-
 /// The heights between which finished transactions may have been reopened while nobody looked: the
 /// newest, and those below each block that is gone at which the chain was left.
 fn stretches(head: u64, gone: &[u64], window: u64) -> Vec<(u64, u64)> {
@@ -221,15 +212,24 @@ fn stretches(head: u64, gone: &[u64], window: u64) -> Vec<(u64, u64)> {
     below.chain([(head.saturating_sub(window), HIGHEST)]).collect()
 }
 
-/// What becomes of a transaction whose block at this height is gone.
+/// What becomes of a transaction whose block is gone. `come` is how far the chain had come that had it,
+/// and `set_back` is how it was set back from there.
 pub(super) fn fate(
     core: &Core,
+    track: &Track,
     finality: Finality,
-    height: u64,
+    (height, block): (u64, B256),
     heads: &Heads,
+    come: u64,
     set_back: SetBack,
 ) -> TakenBack {
-    set_back.fate(finality, height, heads, core.settings.tx.reorg_window)
+    let (come, set_back) = match track.place_of(height, block) {
+        Place::Lost => return TakenBack::Alarm,
+        Place::Since => (heads.latest, SetBack::default()),
+        Place::Usual => (heads.latest.max(come), set_back),
+    };
+    let heads = Heads { latest: come, ..*heads };
+    set_back.fate(finality, height, &heads, core.settings.tx.reorg_window)
 }
 
 /// Where the chain ends, if that tells anything of these heights: what is above it is gone. Not where
@@ -302,10 +302,10 @@ async fn finished(
             Evidence::Replaced => {}
         }
         // How deep it was when the chain was left counts.
-        let latest = left_at.iter().copied().filter(|left| height <= *left).min();
-        let latest = latest.unwrap_or(head.max(highest));
-        let set_back = set_back_at(&left, track.gone_up_to(), height, set_back);
-        match fate(core, tx.tx.finality, height, &Heads { latest, ..heads }, set_back) {
+        let left_at = left_at.iter().copied().filter(|left| height <= *left).min();
+        let (latest, come) = left_at.map_or((head, highest), |left| (left, left));
+        let heads = Heads { latest, ..heads };
+        match fate(core, track, tx.tx.finality, (height, block), &heads, come, set_back) {
             TakenBack::Reopened => gone.push(tx),
             TakenBack::Alarm => lost.push(Lost { lane: tx.tx.lane, id: tx.tx.id, height, block }),
         }
@@ -370,9 +370,6 @@ mod tests {
             let replaced: Vec<Header> = stretches.iter().cloned().flatten().map(header).collect();
             assert_eq!(gone_up_to(&replaced, tip, 20), expected, "{stretches:?} {tip}");
         }
-        let set_back = set_back_at(&[], Some(8), 8, SetBack::default());
-        assert!(set_back.is_deep(20));
-        assert!(!set_back_at(&[], Some(8), 9, SetBack::default()).is_deep(20));
     }
 
     #[test]
@@ -383,13 +380,6 @@ mod tests {
             assert_eq!(base(&known, header(tip), window).height, expected, "{tip} {window}");
         }
         assert_eq!(base(&[], header(180), 20).height, 180, "nothing else is on record");
-        let left = |is_deep| [Left { tip: header(180), base: header(159), is_gone: true, is_deep }];
-        for (is_deep, height, expected) in
-            [(true, 180, true), (true, 181, false), (false, 180, false)]
-        {
-            let set_back = set_back_at(&left(is_deep), None, height, SetBack::default());
-            assert_eq!(set_back.is_deep(20), expected, "{is_deep} {height}");
-        }
     }
 
     #[test]

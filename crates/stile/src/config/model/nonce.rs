@@ -161,6 +161,8 @@ pub struct Lane {
     pub outside_use: OutsideUse,
     /// What becomes of a request that its account cannot pay for, with what is open on the lane.
     pub underfunded: Underfunded,
+    /// How long a request waits at most for what the endpoints say of it.
+    pub check_timeout: HumanDuration,
 }
 
 impl Default for Lane {
@@ -169,6 +171,7 @@ impl Default for Lane {
             max_in_flight: 500,
             outside_use: OutsideUse::default(),
             underfunded: Underfunded::default(),
+            check_timeout: HumanDuration::from_secs(1),
         }
     }
 }

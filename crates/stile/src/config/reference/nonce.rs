@@ -138,5 +138,13 @@ pub(super) const LANE: Section = Section {
              lane: the same as chain nodes ask for. `\"refuse\"` answers with 422 and the balance that it \
              would have to have. `\"wait\"` takes the request; it is sent when there is money.",
         ),
+        Key::new(
+            "check_timeout",
+            duration(100, MINUTE_MS),
+            Value("1s"),
+            "How long a request waits at most until the chain's endpoints say what it is checked against: \
+             what its account has, how much gas blocks have room for, what the chain asks for. It is taken \
+             without their word then. What they have said is remembered, so few requests wait.",
+        ),
     ],
 };
