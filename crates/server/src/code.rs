@@ -143,7 +143,7 @@ codes! {
     NotRestored "not-restored" CONFLICT "Nothing here waits for a person's word"
         "GET /api/v1/signers/{signer}/restored lists what waits because the database was restored.";
     RestoreUnread "restore-unread" CONFLICT "It is not known yet what used some nonces before the restore"
-        "Wait until the chain has been read and pools have nothing unknown: GET /api/v1/signers/{signer}/restored lists both. To decide without it, repeat with force: true.";
+        "Wait until the chain has been read and pools have nothing unknown: GET /api/v1/signers/{signer}/restored lists both. Of transactions that the answer names, say of each what became of it. To decide without it, repeat with force: true.";
     RestoreChanged "restore-changed" CONFLICT "The database was restored once more since this was looked at"
         "Look again: GET /api/v1/signers/{signer}/restored shows what waits now, and restoredAt to repeat it with.";
     UpgradeRequired "upgrade-required" UPGRADE_REQUIRED "This path is for WebSockets"

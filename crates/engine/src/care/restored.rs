@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use stile_chain::EndpointReport;
-use stile_domain::{Lane, Nonce, Timestamp, TxId, TxState, first_cursor};
+use stile_domain::{Lane, Nonce, Payload, Timestamp, TxId, TxState, first_cursor};
 use stile_store::{LaneView, LostTx, RestoreMark, StoreError, Tx};
 use tracing::warn;
 
@@ -96,8 +96,8 @@ pub enum RestoreError {
     Unread(Vec<Nonce>),
     /// What waits is like what was found, and was not meant by a word about everything.
     #[error(
-        "{} that wait do the same as transactions that the chain has: say of each what became of it, with stile tx \
-         restored", .0.len()
+        "{} that wait do the same as transactions that the chain has, so sending them may pay twice: say of each what \
+         became of it, with stile tx restored ({})", .0.len(), first_of(.0)
     )]
     Found(Vec<TxId>),
     /// The lane began after the restore, and what its account had sent before is not read.
@@ -126,6 +126,16 @@ pub enum RestoreError {
     /// The store does not say.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The first of them, by name.
+fn first_of(ids: &[TxId]) -> String {
+    const SHOWN: usize = 5;
+    let mut shown: Vec<String> = ids.iter().take(SHOWN).map(TxId::to_string).collect();
+    if ids.len() > SHOWN {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
 }
 
 pub(crate) async fn restoration(core: &Arc<Core>, lane: Lane) -> Result<Restoration, StoreError> {
@@ -266,6 +276,12 @@ pub(super) async fn say_of_lane(
         // A word about the lane was given before; these are like what the chain has.
         return Err(RestoreError::Found(waiting.iter().map(|tx| tx.id).collect()));
     }
+    if open && verdict == Verdict::NeverSent && !force {
+        let taken = like_taken(waiting, &known.found);
+        if !taken.is_empty() {
+            return Err(RestoreError::Found(taken));
+        }
+    }
     warn!(signer = %lane.signer, chain = %lane.chain, by, ?verdict, force, waiting = waiting.len(),
           unread = unread.len(), "a person's word about a restored database");
     let mut settled = Settled::default();
@@ -290,6 +306,15 @@ pub(super) async fn say_of_lane(
         return Err(RestoreError::LookAgain);
     }
     Ok(settled)
+}
+
+/// Those that wait and do the same as what was found and taken for another one. Which of them it was sent
+/// for is a guess: none of them is meant by a word about everything.
+fn like_taken(waiting: &[Tx], found: &[LostTx]) -> Vec<TxId> {
+    let taken = found.iter().filter(|lost| lost.claimed_by.is_some());
+    let taken: Vec<&Payload> = taken.filter_map(|lost| Some(&lost.signed.as_ref()?.1)).collect();
+    let is_like = |tx: &&Tx| taken.iter().any(|payload| payload.does_the_same(&tx.payload));
+    waiting.iter().filter(is_like).map(|tx| tx.id).collect()
 }
 
 pub(super) async fn say_of_tx(

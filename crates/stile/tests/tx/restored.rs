@@ -272,3 +272,40 @@ async fn hole_20_a_repeated_request_is_the_payment_that_was_made() {
     assert_eq!(known["waiting"], json!([]), "{known:#}");
     assert_eq!(node.post(&path, json!({ "verdict": "never-sent" })).await.status, 409);
 }
+
+/// What the chain has was taken for one of two that do the same. Which of them it was sent for is a guess.
+#[tokio::test]
+async fn hole_20_a_word_about_the_signer_is_none_about_what_the_chain_may_have() {
+    let setup = Restore::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
+    let node = setup.file(&file).start().await;
+    let first = node.send_new(&transfer(&setup.signer, 1)).await;
+    setup.confirmed(&node, std::slice::from_ref(&first)).await;
+    copy(&file, &backup);
+    let lost = node.send_new(&transfer(&setup.signer, 2)).await;
+    setup.confirmed(&node, std::slice::from_ref(&lost)).await;
+    node.terminate().await;
+    put_back(&backup, &file);
+    let node = setup.file(&file).start().await;
+    let mut other = transfer(&setup.signer, 2);
+    other["requestId"] = json!("another payment");
+    let taken = node.send_new(&other).await;
+    setup.confirmed(&node, std::slice::from_ref(&taken)).await;
+    let repeated = node.send_new(&transfer(&setup.signer, 2)).await;
+    let harmless = node.send_new(&transfer(&setup.signer, 3)).await;
+    for tx in [&repeated, &harmless] {
+        node.becomes(id(tx), "waits", |tx| tx["subState"] == "RESTORED").await;
+    }
+    let word = json!({ "verdict": "never-sent" });
+    let refused = node.post(&setup.path("/restored"), word.clone()).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains(id(&repeated)) && !detail.contains(id(&harmless)), "{detail}");
+    // A word of its own, and then the one about the rest.
+    let path = format!("/api/v1/tx/{}/restored", id(&repeated));
+    node.post(&path, json!({ "verdict": "was-sent" })).await.ok();
+    node.post(&setup.path("/restored"), word).await.ok();
+    setup.confirmed(&node, std::slice::from_ref(&harmless)).await;
+    assert_eq!(setup.paid().await, [1, 2, 3], "each once, ever");
+}
