@@ -72,6 +72,11 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         "Calls that this node may have under way at an endpoint of a chain with max_concurrency, by chain and endpoint",
     ),
     (
+        USABLE,
+        Kind::Gauge,
+        "1 while an endpoint answers and is asked, 0 while it does not or is set aside, by chain and endpoint",
+    ),
+    (
         READ_ONLY,
         Kind::Gauge,
         "1 while an endpoint is known to take no transactions, by chain and endpoint",
@@ -258,6 +263,7 @@ const DUPLICATE_NODE: &str = "stile_duplicate_node_total";
 const NODES_LIVE: &str = "stile_nodes_live";
 const MEMBERSHIP: &str = "stile_membership_source";
 const CALL_PLACES: &str = "stile_chain_call_places";
+const USABLE: &str = "stile_chain_endpoint_usable";
 const READ_ONLY: &str = "stile_chain_endpoint_read_only";
 const LEFT_ALONE: &str = "stile_chain_endpoint_left_alone_seconds";
 const HANDED_OVER: &str = "stile_lane_hand_over_total";
@@ -677,6 +683,13 @@ pub(crate) fn membership_source(source: Source) {
 pub(crate) fn call_places(chain: ChainId, endpoint: &str, places: usize) {
     let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
     gauge!(CALL_PLACES, "chain" => chain, "endpoint" => endpoint).set(places as f64);
+}
+
+/// Whether an endpoint is asked.
+pub(crate) fn usable(chain: ChainId, endpoint: &str, is_usable: bool) {
+    let (chain, endpoint) = (chain.to_string(), endpoint.to_owned());
+    let value = if is_usable { 1.0 } else { 0.0 };
+    gauge!(USABLE, "chain" => chain, "endpoint" => endpoint).set(value);
 }
 
 pub(crate) fn read_only(chain: ChainId, endpoint: &str, is_read_only: bool) {

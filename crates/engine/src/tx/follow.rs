@@ -126,6 +126,7 @@ pub(crate) async fn run(core: Arc<Core>, track: Arc<Track>) {
         tags::note(&core, &track).await;
         for endpoint in track.pool.endpoints() {
             let (chain, times) = (track.pool.chain(), endpoint.contradictions);
+            metrics::usable(chain, &endpoint.shown, endpoint.usable);
             metrics::contradicted(chain, &endpoint.shown, times);
             metrics::unreadable(chain, &endpoint.shown, &endpoint.unreadable_totals);
             metrics::left_alone(track.pool.chain(), &endpoint.shown, endpoint.rests);

@@ -134,7 +134,7 @@ struct WaitingView {
 /// Why a transaction waits, in a few words.
 fn why(same_as: Option<&LostTx>, in_backup: bool) -> String {
     let since = match in_backup {
-        true => "it was handed over before the restore was noticed",
+        true => "it is in the backup, or was handed over before the restore was noticed",
         false => "it was handed over after the restore, perhaps for the second time",
     };
     match same_as {

@@ -49,13 +49,17 @@ pub(super) async fn restored(
         }
         None => args.which.get("/restored", &[], environment).await?,
     };
-    table::print(&if args.which.server.json { table::json(&known) } else { shown(&known) })
+    table::print(&if args.which.server.json {
+        table::json(&known)
+    } else {
+        shown(&known, &args.which.address)
+    })
 }
 
 /// So many characters of call data are shown: the function, and a little of what it is called with.
 const DATA_SHOWN: usize = 18;
 
-fn shown(known: &Value) -> String {
+fn shown(known: &Value, signer: &str) -> String {
     let list = |name: &str| known[name].as_array().cloned().unwrap_or_default();
     let (waiting, found, unread) = (list("waiting"), list("found"), list("unread"));
     let unaligned = known["unaligned"] == json!(true);
@@ -131,7 +135,7 @@ fn shown(known: &Value) -> String {
         if !known["restoredAt"].is_null() && known["settledAt"].is_null() {
             parts.push(format!(
                 "Whatever is handed over from now on waits for your word as well, until you settle the restore:\n  \
-                   stile signer restored SIGNER --restored-at {at} --never-sent"
+                   stile signer restored {signer} --restored-at {at} --never-sent"
             ));
         }
         return parts.join("\n\n");
@@ -189,11 +193,12 @@ mod tests {
 
     #[test]
     fn hole_20_what_waits_is_listed_with_all_that_a_person_needs_to_decide() {
-        let nothing = shown(&json!({ "restoredAt": null, "settledAt": null }));
+        let nothing = shown(&json!({ "restoredAt": null, "settledAt": null }), "0x9");
         assert!(nothing.ends_with("Nothing waits."), "{nothing}");
-        let open = shown(&json!({ "restoredAt": "2026-01-01", "settledAt": null }));
-        assert!(open.ends_with("--restored-at 2026-01-01 --never-sent"), "{open}");
-        let not_yet = shown(&json!({ "restoredAt": null, "settledAt": null, "unaligned": true }));
+        let open = shown(&json!({ "restoredAt": "2026-01-01", "settledAt": null }), "0x9");
+        assert!(open.ends_with("restored 0x9 --restored-at 2026-01-01 --never-sent"), "{open}");
+        let not_yet =
+            shown(&json!({ "restoredAt": null, "settledAt": null, "unaligned": true }), "0x9");
         assert!(not_yet.ends_with("look again."), "{not_yet}");
         let known = json!({
             "restoredAt": "2026-01-01T00:00:00Z", "settledAt": null, "fromNonce": 2, "toNonce": 5, "unread": [4],
@@ -204,7 +209,7 @@ mod tests {
                           "why": "it was in the backup",
                           "payload": { "to": "0x3", "value": "8", "data": format!("0xa9059cbb{}", "0".repeat(128)) } }],
         });
-        let words = shown(&known);
+        let words = shown(&known, "0x9");
         for part in [
             "from 2 to below 5",
             "nonces 4.",
@@ -223,8 +228,10 @@ mod tests {
             assert!(words.contains(part), "{part}: {words}");
         }
         assert!(!words.contains("needs --force"), "{words}");
-        let begun =
-            shown(&json!({ "restoredAt": "x", "settledAt": null, "fromNonce": 2, "begun": true }));
+        let begun = shown(
+            &json!({ "restoredAt": "x", "settledAt": null, "fromNonce": 2, "begun": true }),
+            "0x9",
+        );
         assert!(begun.contains("below nonce 2 is not read"), "{begun}");
     }
 
