@@ -111,6 +111,6 @@ pub use signers::{SecondSource, Signers};
 pub use tx::component::{Accepted, Confirmations, Transactions, TxRequest};
 pub use tx::confirmations::BlockRef;
 pub use tx::error::TxError;
-pub use tx::settings::{Managed, OutsideUse, TxSettings, Underfunded};
+pub use tx::settings::{Managed, OutsideUse, RESENT_AT_ONCE, TxSettings, Underfunded};
 pub use tx::wishes::{Cancelled, ReplaceError};
 pub use with_nonce::{HandlerError, Sent, WithNonceError};

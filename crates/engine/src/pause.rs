@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use stile_domain::{Lane, LaneEventKind};
-use stile_store::{NewLaneEvent, Refusal, StoreError};
+use stile_store::{LaneEvent, NewLaneEvent, Refusal, StoreError};
 use tracing::{debug, info};
 
 use crate::core::Core;
@@ -39,21 +39,29 @@ pub(crate) async fn by_person(
 }
 
 /// Whether a lane's last pause is a person's. What a node pauses is written under its token.
-pub(crate) async fn is_by_person(core: &Arc<Core>, lane: Lane) -> Result<bool, StoreError> {
+pub(crate) async fn is_by_person(core: &Core, lane: Lane) -> Result<bool, StoreError> {
+    let last = last_pause(core, lane).await?;
+    Ok(last.is_some_and(|pause| pause.fencing_token.is_none()))
+}
+
+/// What a lane's history says of its last pause, unless that has ended.
+pub(crate) async fn last_pause(core: &Core, lane: Lane) -> Result<Option<LaneEvent>, StoreError> {
     let mut before = None;
     loop {
         let entries = core.store.lane_history(lane, before, ENTRIES).await?;
-        for entry in &entries {
+        let last = entries.last().map(|entry| entry.position);
+        let is_full = entries.len() == ENTRIES as usize;
+        for entry in entries {
             match entry.kind {
-                LaneEventKind::Paused => return Ok(entry.fencing_token.is_none()),
-                LaneEventKind::Resumed => return Ok(false),
+                LaneEventKind::Paused => return Ok(Some(entry)),
+                LaneEventKind::Resumed => return Ok(None),
                 _ => {}
             }
         }
-        match entries.last() {
-            Some(last) if entries.len() == ENTRIES as usize => before = Some(last.position),
-            _ => return Ok(false),
+        if !is_full {
+            return Ok(None);
         }
+        before = last;
     }
 }
 

@@ -18,8 +18,8 @@ use stile_domain::{
     NodeId, Secret, parse_address, serves,
 };
 use stile_engine::{
-    CallLimits, ChainQuery, Managed, Mode, OutsideUse, QueueSettings, RejectPolicy, Retention,
-    Settings, Signers, TxSettings, Underfunded,
+    CallLimits, ChainQuery, Managed, Mode, OutsideUse, QueueSettings, RESENT_AT_ONCE, RejectPolicy,
+    Retention, Settings, Signers, TxSettings, Underfunded,
 };
 use stile_server::{
     Authorities, ClusterOptions, ClusterSecret, Directory, NodeIdentity, NotHolder, ServeOptions,
@@ -352,6 +352,7 @@ fn tx_settings(config: &Config) -> TxSettings {
         receipt_workers: confirmations.receipt_workers,
         receipt_upon_entry: confirmations.fetch_receipt_upon_entry,
         reorg_window: confirmations.reorg_window,
+        resent_at_once: RESENT_AT_ONCE,
     }
 }
 

@@ -202,6 +202,16 @@ pub trait Store: TxStore + KeyStore + NodeStore + RolloutStore + RestoreStore {
         data: &serde_json::Value,
     ) -> Result<bool, StoreError>;
 
+    /// Pauses a lane like [`Self::pause`], and gives one that is paused already this reason: its token
+    /// stays then, so that its holder goes on. `false`: no such lane.
+    async fn keep_paused(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        reason: &str,
+        data: &serde_json::Value,
+    ) -> Result<bool, StoreError>;
+
     /// Ends a pause and raises the token, with the cursor where it should be and an entry in the
     /// lane's history.
     async fn resume(

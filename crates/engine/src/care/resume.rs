@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use stile_domain::{Drift, Lane, Nonce, Step, TxId};
 use stile_store::{
-    LaneChanges, LaneView, LedgerOwner, NewEvent, OpenTx, Realign, Recorded, Refusal, Resumed, Set,
-    StoreError, TxChange,
+    LaneChanges, LaneView, LedgerOwner, NewEvent, NonceOwner, OpenTx, Realign, Recorded, Refusal,
+    Resumed, Set, StoreError, TxChange,
 };
 use tracing::{info, warn};
 
@@ -17,6 +17,7 @@ use crate::behind::Behind;
 use crate::core::Core;
 use crate::fill::FILLER_TENANT;
 use crate::made_anew::{self, Fate};
+use crate::pause;
 use crate::realign;
 use crate::reconcile::{self, Comparison};
 use crate::tx;
@@ -62,8 +63,21 @@ enum Way {
     /// key by declaration, it goes on once those nonces are read.
     Restored(Realign, Settles),
     /// Transactions that the chain has lost are sent again, unless they were made anew.
-    Again(Vec<TxId>),
+    Again(Lost),
 }
+
+/// What the chain has lost of a lane, from the lowest nonce on, as much as is sent again in one go.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Lost {
+    ids: Vec<TxId>,
+    /// How many nonces among theirs are in the hands of callers who send by themselves.
+    holds: usize,
+    /// From which nonce on there are more.
+    more_from: Option<Nonce>,
+}
+
+/// In the entry of a pause: from which nonce on lost transactions are left for the next resumption.
+const MORE_FROM: &str = "moreFrom";
 
 pub(super) async fn resume(
     core: &Arc<Core>,
@@ -87,17 +101,28 @@ pub(super) async fn resume(
         Way::Jump(realign) | Way::Restored(realign, _) => Some(realign.to),
         _ => view.next_nonce,
     };
-    if let Some(cursor) = cursor {
+    let more_from = match &way {
+        Way::Again(lost) => lost.more_from,
+        _ => None,
+    };
+    if let (Some(cursor), None) = (cursor, more_from) {
         plan.push(format!("give out nonces again, from {cursor} on"));
     }
     if dry_run {
         return Ok(Resumption { plan, resumed: false });
     }
     if let Way::Again(lost) = &way
-        && !send_again(core, lane, lost).await?
+        && !send_again(core, lane, &lost.ids).await?
     {
         let owner = view.owner.url.unwrap_or_else(|| view.owner.node.0.clone());
         plan.push(format!("not done: only the signer's holder can do that; ask {owner}"));
+        return Ok(Resumption { plan, resumed: false });
+    }
+    if let Some(more_from) = more_from {
+        let data = json!({ MORE_FROM: more_from, "plan": plan });
+        let reason = more_is_lost(more_from);
+        core.store.keep_paused(&core.holder.node, lane, &reason, &data).await?;
+        info!(signer = %lane.signer, chain = %lane.chain, ?plan, "a part was sent again; the lane stays paused");
         return Ok(Resumption { plan, resumed: false });
     }
     let mut behind = None;
@@ -191,15 +216,20 @@ async fn way(
             Ok(Way::Restored(realign, settles))
         }
         Drift::ChainReset => {
-            let (mut lost, holds) = lost(core, comparison.view.lane, latest).await?;
-            lost.extend(gone(track, comparison.view.lane));
-            again(core, latest, lost, holds, plan).await
+            let mut lost = lost(core, comparison.view.lane, latest).await?;
+            lost.add(gone(track, comparison.view.lane));
+            again(core, latest, lost, plan).await
         }
         Drift::InStep | Drift::Gap | Drift::HeldUp(_) => {
-            let lost = gone(track, comparison.view.lane);
-            match lost.is_empty() {
+            let lane = comparison.view.lane;
+            let (from, mut lost) = match left_from(core, lane).await?.map(|from| from.max(latest)) {
+                Some(from) => (from, lost(core, lane, from).await?),
+                None => (latest, Lost::default()),
+            };
+            lost.add(gone(track, lane));
+            match lost.ids.is_empty() {
                 true => Ok(Way::Straight),
-                false => again(core, latest, lost, 0, plan).await,
+                false => again(core, from, lost, plan).await,
             }
         }
     }
@@ -208,29 +238,44 @@ async fn way(
 /// What is to be done about transactions that the chain has lost.
 async fn again(
     core: &Core,
-    latest: Nonce,
-    mut lost: Vec<TxId>,
-    holds: usize,
+    from: Nonce,
+    lost: Lost,
     plan: &mut Vec<String>,
 ) -> Result<Way, StoreError> {
-    let mut known = HashSet::new();
-    lost.retain(|id| known.insert(*id));
     let (mut count, mut others) = (0, Vec::new());
-    for page in lost.chunks(PAGE) {
+    for page in lost.ids.chunks(PAGE) {
         let fates = made_anew::fates(core, decided(core, page).await?).await?;
         count += fates.iter().filter(|(_, fate)| !matches!(fate, Fate::StaysClosed(_))).count();
         others.extend(fates.iter().filter_map(|(open, fate)| words(open, *fate)));
     }
     plan.push(format!(
-        "send the stored bytes of {count} transactions once more, from nonce {latest} on: the chain has lost them"
+        "send the stored bytes of {count} transactions once more, from nonce {from} on: the chain has lost them"
     ));
     plan.extend(others);
+    let holds = lost.holds;
     if holds > 0 {
         plan.push(format!(
-            "{holds} nonces from {latest} on are with callers who send by themselves: they must send again"
+            "{holds} nonces from {from} on are with callers who send by themselves: they must send again"
         ));
     }
+    if let Some(more_from) = lost.more_from {
+        plan.push(format!("stay paused: {}", more_is_lost(more_from)));
+    }
     Ok(Way::Again(lost))
+}
+
+/// Why a lane stays paused of which a part was sent again.
+fn more_is_lost(from: Nonce) -> String {
+    format!(
+        "the chain has lost more transactions, from nonce {from} on. Resume again to send those, best once the \
+         chain has those below"
+    )
+}
+
+/// From which nonce on the last resumption has left lost transactions, if it has.
+async fn left_from(core: &Core, lane: Lane) -> Result<Option<Nonce>, StoreError> {
+    let last = pause::last_pause(core, lane).await?;
+    Ok(last.and_then(|pause| pause.data[MORE_FROM].as_u64()))
 }
 
 /// Those of them that are in a block by the record, or that another one took the nonce of in one.
@@ -242,9 +287,12 @@ async fn decided(core: &Core, ids: &[TxId]) -> Result<Vec<OpenTx>, StoreError> {
     Ok(found)
 }
 
-/// Open transactions in blocks that the chain does not have.
-fn gone(track: &Track, lane: Lane) -> Vec<TxId> {
-    track.gone_of(lane).into_iter().map(|(id, _)| id).collect()
+/// Open transactions in blocks that the chain does not have, each with its nonce.
+fn gone(track: &Track, lane: Lane) -> Vec<(TxId, Nonce)> {
+    let gone = track.gone_of(lane);
+    let book = track.book();
+    let with_nonce = |(id, _)| Some((id, book.get(id)?.nonce));
+    gone.into_iter().filter_map(with_nonce).collect()
 }
 
 /// How many transactions wait that may be what unknown nonces were used for.
@@ -297,22 +345,57 @@ fn words(open: &OpenTx, fate: Fate) -> Option<String> {
     }
 }
 
-/// What has nonces that the chain has not seen, and how many nonces from there on are in callers'
-/// hands. Whatever is on record of those transactions, none of them is mined.
-async fn lost(core: &Core, lane: Lane, from: Nonce) -> Result<(Vec<TxId>, usize), StoreError> {
-    let (mut ids, mut holds, mut from) = (Vec::new(), 0, from);
+impl Lost {
+    /// The next owners of nonces, in order, and those of them that the chain has lost: of all it is so
+    /// many at most. `false` if no more of them are taken.
+    fn take(&mut self, owners: &[NonceOwner], lost: &HashSet<TxId>, most: usize) -> bool {
+        for owner in owners {
+            match owner.owner {
+                LedgerOwner::Hold(_) => self.holds += 1,
+                LedgerOwner::Tx(id, _) if !lost.contains(&id) => {}
+                LedgerOwner::Tx(..) if self.ids.len() >= most => {
+                    self.more_from = Some(owner.nonce);
+                    return false;
+                }
+                LedgerOwner::Tx(id, _) => self.ids.push(id),
+            }
+        }
+        true
+    }
+
+    /// Open transactions in blocks that the chain does not have, each with its nonce.
+    fn add(&mut self, gone: Vec<(TxId, Nonce)>) {
+        let known: HashSet<TxId> = self.ids.iter().copied().collect();
+        let more_from = self.more_from.unwrap_or(Nonce::MAX);
+        let new = gone.into_iter().filter(|(id, nonce)| *nonce < more_from && !known.contains(id));
+        self.ids.extend(new.map(|(id, _)| id));
+    }
+}
+
+/// What has nonces that the chain has not seen, though it is on record as done or in a block. None of
+/// them is mined.
+async fn lost(core: &Core, lane: Lane, from: Nonce) -> Result<Lost, StoreError> {
+    let (mut lost, mut from) = (Lost::default(), from);
     loop {
         let owners = core.store.nonce_owners(lane, from, OWNERS).await?;
-        for owner in &owners {
-            match owner.owner {
-                LedgerOwner::Tx(id, _) => ids.push(id),
-                LedgerOwner::Hold(_) => holds += 1,
+        for page in owners.chunks(PAGE) {
+            let ids: Vec<TxId> = page.iter().filter_map(tx_of).collect();
+            let decided = decided(core, &ids).await?.into_iter().map(|open| open.tx.id).collect();
+            if !lost.take(page, &decided, core.settings.tx.resent_at_once) {
+                return Ok(lost);
             }
         }
         match owners.last() {
             Some(last) if owners.len() == OWNERS as usize => from = last.nonce + 1,
-            _ => return Ok((ids, holds)),
+            _ => return Ok(lost),
         }
+    }
+}
+
+fn tx_of(owner: &NonceOwner) -> Option<TxId> {
+    match owner.owner {
+        LedgerOwner::Tx(id, _) => Some(id),
+        LedgerOwner::Hold(_) => None,
     }
 }
 
@@ -390,5 +473,59 @@ async fn reopen(core: &Arc<Core>, lane: Lane, lost: &[&OpenTx]) -> Result<bool, 
             Ok(true)
         }
         _ => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stile_domain::TxState;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn id(nonce: Nonce) -> TxId {
+        TxId(Uuid::from_u128(nonce.into()))
+    }
+
+    fn owners(nonces: std::ops::Range<Nonce>) -> Vec<NonceOwner> {
+        let owner = |nonce| LedgerOwner::Tx(id(nonce), TxState::Confirmed);
+        nonces.map(|nonce| NonceOwner { nonce, owner: owner(nonce) }).collect()
+    }
+
+    #[test]
+    fn hole_39_only_so_many_of_the_lowest_are_sent_again_in_one_go() {
+        // Of nonces from 5 on: those that are lost, how many are sent at most, what is, and what is left.
+        type Case<'a> = (&'a [Nonce], usize, &'a [Nonce], Option<Nonce>);
+        let table: &[Case<'_>] = &[
+            (&[], 3, &[], None),
+            (&[5, 6, 7], 3, &[5, 6, 7], None),
+            (&[5, 6, 7, 8], 3, &[5, 6, 7], Some(8)),
+            (&[5, 6, 7, 8, 9, 10, 11], 3, &[5, 6, 7], Some(8)),
+            // What is on its way already does not count, nor what is at the end.
+            (&[6, 8, 10, 11], 3, &[6, 8, 10], Some(11)),
+            (&[6, 8, 10], 3, &[6, 8, 10], None),
+        ];
+        for (lost, most, sent, more_from) in table {
+            let decided: HashSet<TxId> = lost.iter().map(|nonce| id(*nonce)).collect();
+            // However they are read.
+            for page in [1, 2, 100] {
+                let mut found = Lost::default();
+                let all = owners(5..12);
+                let is_all = all.chunks(page).all(|page| found.take(page, &decided, *most));
+                let ids = sent.iter().map(|nonce| id(*nonce)).collect();
+                let expected = Lost { ids, holds: 0, more_from: *more_from };
+                assert_eq!((found, is_all), (expected, more_from.is_none()), "{lost:?} by {page}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_in_blocks_that_are_gone_is_sent_once_and_not_before_what_is_below_it() {
+        let mut lost = Lost { ids: vec![id(5), id(6)], holds: 0, more_from: Some(7) };
+        lost.add([6, 4, 7, 8].map(|nonce| (id(nonce), nonce)).to_vec());
+        assert_eq!(lost.ids, [id(5), id(6), id(4)]);
+        let mut all = Lost::default();
+        all.add([6, 4].map(|nonce| (id(nonce), nonce)).to_vec());
+        assert_eq!(all.ids, [id(6), id(4)]);
     }
 }

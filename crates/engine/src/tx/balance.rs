@@ -73,6 +73,8 @@ struct Account {
     seen: Option<Seen>,
     /// What was let in and is not answered yet: it may be on record or not.
     entering: Entering,
+    /// Which of them have which name.
+    names: HashMap<Arc<Name>, Vec<TxId>>,
     /// What was let in since the look began that is under way.
     since: U256,
     /// A look is under way that somebody waits for. Nobody is let in until it is over, so that all is
@@ -85,13 +87,17 @@ struct Account {
 /// What was let in and is not answered yet.
 type Entering = HashMap<TxId, Entrant>;
 
+/// A tenant, and its caller's name for a request of a lane.
+type Name = (String, String);
+
 /// One that was let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entrant {
-    /// What it is counted with.
+    /// What it is counted with. Of those that have a name in common one is counted, and which of them
+    /// is the new one is not known before they are answered.
     cost: U256,
-    /// Whose it is, and its caller's name for it. What has the name of another one is that one.
-    name: Option<(String, String)>,
+    /// What has the name of another one is that one.
+    name: Option<Arc<Name>>,
 }
 
 /// What a look has found, and what was let in since.
@@ -121,6 +127,11 @@ impl Account {
     /// What becomes of a request that came at this time.
     fn judge(&mut self, id: TxId, entrant: &Entrant, came: Instant, now: Instant) -> Verdict {
         let cost = entrant.cost;
+        if self.same_as(entrant).is_some() {
+            // One of the two becomes a repeat of the other.
+            self.let_in(id, Entrant { cost: U256::ZERO, ..entrant.clone() });
+            return Verdict::Enters { is_due: false };
+        }
         let is_silent = self.in_vain.is_some_and(|vain| now.duration_since(vain) < SILENT_FOR);
         let unknown = if is_silent { Verdict::Unknown } else { Verdict::Look };
         if self.is_held {
@@ -140,9 +151,37 @@ impl Account {
         }
         seen.open = needed;
         self.since = self.since.saturating_add(cost);
-        self.entering.insert(id, entrant.clone());
+        self.let_in(id, entrant.clone());
         let again = if is_ample { AMPLE_LOOK_AGAIN } else { LOOK_AGAIN };
         Verdict::Enters { is_due: age >= again }
+    }
+
+    /// One that was let in under the same name and is not answered yet: the one that is counted, if any is.
+    fn same_as(&mut self, entrant: &Entrant) -> Option<&mut Entrant> {
+        let same = self.names.get(entrant.name.as_ref()?)?;
+        let cost = |id: &&TxId| self.entering.get(*id).map(|it| it.cost);
+        let counted = same.iter().max_by_key(cost)?;
+        self.entering.get_mut(counted)
+    }
+
+    fn let_in(&mut self, id: TxId, entrant: Entrant) {
+        if let Some(name) = &entrant.name {
+            self.names.entry(Arc::clone(name)).or_default().push(id);
+        }
+        self.entering.insert(id, entrant);
+    }
+
+    fn take_out(&mut self, id: TxId) -> Option<Entrant> {
+        let entrant = self.entering.remove(&id)?;
+        if let Some(name) = &entrant.name
+            && let Some(same) = self.names.get_mut(name)
+        {
+            same.retain(|it| *it != id);
+            if same.is_empty() {
+                self.names.remove(name);
+            }
+        }
+        Some(entrant)
     }
 
     /// A look begins. Answers with what was let in and is not answered yet, which it counts by itself.
@@ -153,32 +192,36 @@ impl Account {
     }
 
     /// A look that began then has found this on record, without what was let in before it began, of which
-    /// some turned out to be `repeats`: they are counted no more.
+    /// what has the name of one of `repeats` is counted no more.
     fn saw(
         &mut self,
         began: Instant,
         balance: U256,
         on_record: U256,
         entering: &Entering,
-        repeats: &HashSet<TxId>,
+        repeats: &HashSet<Name>,
     ) {
-        for repeat in repeats {
-            if let Some(entrant) = self.entering.get_mut(repeat) {
-                entrant.cost = U256::ZERO;
+        let is_new = |it: &&Entrant| it.name.as_ref().is_none_or(|name| !repeats.contains(&**name));
+        for id in repeats.iter().filter_map(|name| self.names.get(name)).flatten() {
+            if let Some(repeat) = self.entering.get_mut(id) {
+                repeat.cost = U256::ZERO;
             }
         }
-        let new = entering.iter().filter(|(id, _)| !repeats.contains(*id));
-        let entering = new.fold(U256::ZERO, |sum, (_, it)| sum.saturating_add(it.cost));
+        let new = entering.values().filter(is_new);
+        let entering = new.fold(U256::ZERO, |sum, it| sum.saturating_add(it.cost));
         let is_exact = self.since.is_zero();
         let open = on_record.saturating_add(entering).saturating_add(self.since);
         self.seen = Some(Seen { began, balance, open, is_exact });
         self.in_vain = None;
     }
 
-    /// A request that was let in is answered. What is not new is not one more.
+    /// A request that was let in is answered. What is not new is not one more. Whoever else has its name
+    /// is what it turned out not to be, and is counted for it, or no more.
     fn answered(&mut self, id: TxId, is_new: bool) {
-        let Some(entrant) = self.entering.remove(&id) else { return };
-        if let Some(seen) = self.seen.as_mut().filter(|_| !is_new) {
+        let Some(entrant) = self.take_out(id) else { return };
+        if let Some(same) = self.same_as(&entrant) {
+            same.cost = if is_new { U256::ZERO } else { same.cost.max(entrant.cost) };
+        } else if let Some(seen) = self.seen.as_mut().filter(|_| !is_new) {
             seen.open = seen.open.saturating_sub(entrant.cost);
         }
     }
@@ -317,7 +360,7 @@ pub(crate) async fn enter(core: &Arc<Core>, new: &NewTx) -> Result<Option<Ticket
     if cost.is_zero() {
         return Ok(None);
     }
-    let name = new.request_id.as_ref().map(|name| (new.tenant.clone(), name.clone()));
+    let name = new.request_id.as_ref().map(|name| Arc::new((new.tenant.clone(), name.clone())));
     let entrant = Entrant { cost, name };
     let balances = &track.balances;
     loop {
@@ -401,10 +444,10 @@ async fn look_at(core: &Arc<Core>, track: &Arc<Track>, look: &Look<'_>) {
             *sum = sum.saturating_add(cost_of_open(core, track, &open));
         }
     }
-    let mut repeats = HashSet::new();
+    let mut repeats: HashMap<Lane, HashSet<Name>> = HashMap::new();
     for (lane, entering) in &look.lanes {
         match repeats_of(core, *lane, entering).await {
-            Ok(found) => repeats.extend(found),
+            Ok(found) => drop(repeats.insert(*lane, found)),
             Err(error) => {
                 metrics::store_failed("txs_by_request");
                 debug!(%error, "it is not known what is a repeat");
@@ -416,42 +459,33 @@ async fn look_at(core: &Arc<Core>, track: &Arc<Track>, look: &Look<'_>) {
     known.silent = None;
     for ((lane, entering), means) in look.lanes.iter().zip(&means) {
         let on_record = sums.get(lane).copied().unwrap_or_default();
+        let repeats = repeats.remove(lane).unwrap_or_default();
         known.account(*lane).saw(look.began, means.balance, on_record, entering, &repeats);
     }
     drop(known);
 }
 
-/// Those of a lane that were let in and are the same as one that was made before, or as another one of
-/// them: a batch may repeat much of an earlier one.
+/// The names of those of a lane that were let in and are the same as one that was made before: a batch may
+/// repeat much of an earlier one.
 async fn repeats_of(
     core: &Core,
     lane: Lane,
     entering: &Entering,
-) -> Result<HashSet<TxId>, StoreError> {
-    let mut first: BTreeMap<&(String, String), TxId> = BTreeMap::new();
-    let mut repeats = HashSet::new();
-    for (id, entrant) in entering {
-        let Some(name) = &entrant.name else { continue };
-        if first.contains_key(name) {
-            repeats.insert(*id);
-        } else {
-            first.insert(name, *id);
-        }
-    }
+) -> Result<HashSet<Name>, StoreError> {
+    let names: BTreeSet<&Name> = entering.values().filter_map(|it| it.name.as_deref()).collect();
     let mut tenants: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (tenant, name) in first.keys() {
+    for (tenant, name) in names {
         tenants.entry(tenant).or_default().push(name.clone());
     }
+    let mut repeats = HashSet::new();
     for (tenant, names) in tenants {
         let found = core.store.txs_by_request(tenant, lane, &names).await?;
-        for (name, tx) in names.into_iter().zip(found) {
-            let id = first.get(&(tenant.to_owned(), name));
-            if let (Some(id), Some(tx)) = (id, tx)
-                && tx.id != *id
-            {
-                repeats.insert(*id);
-            }
-        }
+        let found = names.into_iter().zip(found);
+        // What is on record may be one of them.
+        let before = found
+            .filter(|(_, tx)| tx.as_ref().is_some_and(|tx| !entering.contains_key(&tx.id)))
+            .map(|(name, _)| (tenant.to_owned(), name));
+        repeats.extend(before);
     }
     Ok(repeats)
 }
@@ -502,6 +536,10 @@ mod tests {
         Entrant { cost: wei(amount), name: None }
     }
 
+    fn named(amount: u64, name: &str) -> Entrant {
+        Entrant { name: Some(Arc::new((String::new(), name.to_owned()))), ..costs(amount) }
+    }
+
     /// An account that was seen with so much, and so much open.
     fn seen(balance: u64, open: u64, began: Instant) -> Account {
         let mut account = Account::default();
@@ -550,17 +588,73 @@ mod tests {
             assert_eq!(account.judge(id(number), &costs(50), began, began), ENTERS);
         }
         account.answered(id(1), true);
-        assert_eq!(account.judge(id(3), &costs(50), began, began), low(100, 100, 50));
+        assert_eq!(account.judge(id(3), &named(50, "a"), began, began), low(100, 100, 50));
         account.answered(id(2), false);
         account.answered(id(2), false);
-        assert_eq!(account.judge(id(3), &costs(50), began, began), ENTERS);
+        assert_eq!(account.judge(id(3), &named(50, "a"), began, began), ENTERS);
         // What a look has found to be one counts no more, and is not taken off again.
         let entering = account.begin(true);
-        account.saw(began, wei(100), wei(50), &entering, &HashSet::from([id(3)]));
+        let repeats = HashSet::from([(String::new(), "a".to_owned())]);
+        account.saw(began, wei(100), wei(50), &entering, &repeats);
         account.is_held = false;
         assert_eq!(account.judge(id(4), &costs(50), began, began), ENTERS);
         account.answered(id(3), false);
         assert_eq!(account.judge(id(5), &costs(50), began, began), low(100, 100, 50));
+    }
+
+    /// The account can pay for one of them, and for nothing else.
+    #[test]
+    fn hole_37_a_repeat_of_what_is_still_being_taken_is_let_in_and_counted_once() {
+        let began = Instant::now();
+        let [one, another] = [("a", "a"), ("b", "a")].map(|(tenant, name)| Entrant {
+            name: Some(Arc::new((tenant.to_owned(), name.to_owned()))),
+            ..costs(100)
+        });
+        // Which of the two is answered first, and as a new one or not; the other one is not new.
+        for (first, is_new, second, open) in
+            [(1, true, 2, 100), (2, true, 1, 100), (1, false, 2, 0), (2, false, 1, 0)]
+        {
+            let mut account = seen(100, 0, began);
+            assert_eq!(account.judge(id(1), &one, began, began), ENTERS);
+            assert_eq!(account.judge(id(2), &one, began, began), ENTERS, "the same");
+            assert_eq!(account.judge(id(3), &another, began, began), low(100, 100, 100));
+            assert_eq!(account.judge(id(4), &costs(100), began, began), low(100, 100, 100));
+            account.answered(id(first), is_new);
+            assert_eq!(account.seen.unwrap().open, wei(100), "the other one may be new");
+            account.answered(id(second), false);
+            assert_eq!(account.seen.unwrap().open, wei(open), "{first} {is_new}");
+        }
+        // The one that is counted is answered first, and it is the other one that is new.
+        let mut account = seen(100, 0, began);
+        for number in 1..=2 {
+            assert_eq!(account.judge(id(number), &one, began, began), ENTERS);
+        }
+        account.answered(id(1), false);
+        account.answered(id(2), true);
+        assert_eq!(account.seen.unwrap().open, wei(100));
+        assert!(account.entering.is_empty() && account.names.is_empty());
+    }
+
+    #[test]
+    fn hole_37_a_look_counts_what_has_one_name_once() {
+        let began = Instant::now();
+        let before = HashSet::from([(String::new(), "a".to_owned())]);
+        for (repeats, on_record, open) in [(HashSet::new(), 0, 60), (before, 60, 60)] {
+            let mut account = seen(100, 0, began);
+            for number in 1..=3 {
+                assert_eq!(account.judge(id(number), &named(60, "a"), began, began), ENTERS);
+            }
+            let entering = account.begin(true);
+            // It waits for no look.
+            assert_eq!(account.judge(id(4), &named(60, "a"), began, began), ENTERS);
+            assert_eq!(account.judge(id(5), &costs(1), began, began), Verdict::Look);
+            account.saw(began, wei(100), wei(on_record), &entering, &repeats);
+            account.is_held = false;
+            for number in 1..=4 {
+                account.answered(id(number), repeats.is_empty() && number == 4);
+            }
+            assert_eq!(account.seen.unwrap().open, wei(open), "{repeats:?}");
+        }
     }
 
     #[test]

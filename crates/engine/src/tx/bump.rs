@@ -1,7 +1,8 @@
 //! Which transactions offer more by the clock.
 //!
 //! An attempt could only be mined where there was a block. While a chain makes none, offering more
-//! helps nobody: the time counts anew from the first block that comes then.
+//! helps nobody: the time counts anew from the first block that comes then. A chain that makes blocks
+//! only when it has transactions is another matter: it makes none for an offer that is too low.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,13 +28,17 @@ enum Turn {
     Wait,
 }
 
-/// Decides by the newest block, if it is known.
-fn turn(open: &mut Open, head: Option<u64>) -> Turn {
+/// Decides by the newest block, if it is known. `waits_for_offers`: the chain makes no block for an offer
+/// that is too low. How soon more is offered after that, and how much at most, is decided as ever.
+fn turn(open: &mut Open, head: Option<u64>, waits_for_offers: bool) -> Turn {
     let Some(head) = head else { return Turn::Wait };
     // A chain that was set back has to come further than it is now, not than it was.
     let bid_at = open.bid_at.map_or(head, |bid_at| bid_at.min(head));
     open.bid_at = Some(bid_at);
     if head == bid_at {
+        if waits_for_offers {
+            return Turn::Now;
+        }
         open.stalled = true;
         return Turn::Wait;
     }
@@ -43,6 +48,15 @@ fn turn(open: &mut Open, head: Option<u64>) -> Turn {
     }
 }
 
+/// Whether the chain makes blocks only when it has transactions. Of a chain that is not seen, or whose
+/// blocks are not followed, nobody knows whether it has made one.
+fn waits_for_offers(track: &Track) -> bool {
+    let is_seen = track.pool.why_away().is_none()
+        && track.unfollowed().is_none()
+        && track.withheld().is_none();
+    is_seen && track.pace.is_on_demand()
+}
+
 /// The attempts whose time has come: of each lane the lowest, and of the others those that offer
 /// less than the chain asks for, as they would be held up next.
 pub(crate) fn due(core: &Arc<Core>, track: &Arc<Track>) {
@@ -50,6 +64,7 @@ pub(crate) fn due(core: &Arc<Core>, track: &Arc<Track>) {
     let (now, most) = (Instant::now(), core.settings.tx.max_sends);
     let (quote, unfunded) = (track.quote(bind::fresh_quote()), track.unfunded());
     let head = track.heads().map(|heads| heads.latest);
+    let waits_for_offers = waits_for_offers(track);
     let mut due: Vec<(TxId, Cause)> = Vec::new();
     {
         let mut book = track.book();
@@ -85,7 +100,7 @@ pub(crate) fn due(core: &Arc<Core>, track: &Arc<Track>) {
             let turn = match (is_next, is_barred) {
                 (false, _) => Turn::Anew,
                 (true, true) => Turn::Now,
-                (true, false) => turn(open, head),
+                (true, false) => turn(open, head, waits_for_offers),
             };
             match turn {
                 Turn::Now => due.push((id, Cause::NotMined)),
@@ -124,7 +139,34 @@ mod tests {
         for (bid_at, looks) in table {
             let mut open = Open { bid_at: *bid_at, ..open(1, 0) };
             for (head, expected) in *looks {
-                assert_eq!(turn(&mut open, *head), *expected, "{bid_at:?} {head:?} of {looks:?}");
+                let found = turn(&mut open, *head, false);
+                assert_eq!(found, *expected, "{bid_at:?} {head:?} of {looks:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn hole_38_more_is_offered_where_no_block_is_made_for_less() {
+        use Turn::{Anew, Now, Wait};
+        // Where it was sent, and what becomes of it at these heads of a chain that is known by then to
+        // make blocks only when it has transactions, or is not.
+        type Looks<'a> = &'a [(Option<u64>, bool, Turn)];
+        let table: &[(Option<u64>, Looks<'_>)] = &[
+            (Some(7), &[(Some(7), true, Now), (Some(7), true, Now)]),
+            (Some(7), &[(Some(8), true, Now)]),
+            // It was not seen when it was sent, or is not now.
+            (None, &[(None, true, Wait), (Some(7), true, Now)]),
+            (Some(7), &[(None, true, Wait), (Some(7), false, Wait), (Some(7), true, Now)]),
+            // It was emptied.
+            (Some(400), &[(Some(3), true, Now)]),
+            // An empty block has come: it makes blocks by itself.
+            (Some(7), &[(Some(7), false, Wait), (Some(8), false, Anew), (Some(8), false, Now)]),
+        ];
+        for (bid_at, looks) in table {
+            let mut open = Open { bid_at: *bid_at, ..open(1, 0) };
+            for (head, on_demand, expected) in *looks {
+                let found = turn(&mut open, *head, *on_demand);
+                assert_eq!(found, *expected, "{bid_at:?} {head:?} {on_demand} of {looks:?}");
             }
         }
     }

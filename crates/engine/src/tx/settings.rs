@@ -50,7 +50,13 @@ pub struct TxSettings {
     pub receipt_upon_entry: bool,
     /// The depth from which a transaction is not reopened any more.
     pub reorg_window: u32,
+    /// How many transactions that the chain has lost one resumption of a lane sends again.
+    pub resent_at_once: usize,
 }
+
+/// What [`TxSettings::resent_at_once`] is usually: no burst that endpoints would not take, nor more than
+/// a node has in memory without effort.
+pub const RESENT_AT_ONCE: usize = 10_000;
 
 impl Default for TxSettings {
     fn default() -> Self {
@@ -71,6 +77,7 @@ impl Default for TxSettings {
             receipt_workers: 10,
             receipt_upon_entry: false,
             reorg_window: 128,
+            resent_at_once: RESENT_AT_ONCE,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! holds, but for what has no nonce; of other lanes the store's rows are read, once for a page.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use stile_domain::{
     Behind, ChainState, Finality, Lane, LaneHolder, LaneState, TxState, Wait, WaitFacts,
@@ -116,7 +116,7 @@ impl Here {
             in_flight: u64::try_from(in_flight).ok().filter(|_| in_flight != usize::MAX),
             is_restored: slot.is_restored(),
             is_unfunded: track.is_unfunded(lane),
-            uncompared: slot.uncompared_within(Duration::MAX),
+            uncompared: slot.uncompared(),
             signer_trouble,
         }
     }

@@ -484,6 +484,16 @@ impl Store for Spy {
         answer
     }
 
+    async fn keep_paused(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        reason: &str,
+        data: &serde_json::Value,
+    ) -> Result<bool, StoreError> {
+        self.inner.keep_paused(node, lane, reason, data).await
+    }
+
     async fn resume(
         &self,
         node: &NodeId,

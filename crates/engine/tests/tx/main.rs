@@ -11,6 +11,7 @@
 //! | `hanging` | a chain that does not answer, beside one that does |
 //! | `quotes` | what endpoints say that their chain asks for |
 //! | `reorgs` | blocks that are taken back |
+//! | `resets` | 39: a chain that was set back further than reorganisations are followed |
 //! | `liars` | endpoints that lie, where there are others; `lies` is how they do it |
 //! | `restored` | 20: lanes of a database that has lost commits |
 //! | `retention` | removing what is over |
@@ -40,6 +41,7 @@ mod lies;
 mod outside;
 mod quotes;
 mod reorgs;
+mod resets;
 mod restored;
 mod retention;
 mod setup;

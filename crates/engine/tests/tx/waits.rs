@@ -15,7 +15,8 @@ on_both_stores!(
     hole_38_mined_is_enough_where_no_block_follows,
     hole_38_a_chain_that_mines_on_demand_is_told,
     hole_38_a_chain_that_stands_still_is_told_for_as_long_as_it_does,
-    hole_38_finality_that_the_chain_cannot_give_is_refused
+    hole_38_finality_that_the_chain_cannot_give_is_refused,
+    hole_38_a_lane_that_cannot_begin_is_told
 );
 
 fn with(confirmations: u32, request_id: &str) -> TxRequest {
@@ -187,5 +188,21 @@ async fn hole_38_finality_that_the_chain_cannot_give_is_refused(bench: Bench) {
     let diagnosis = doctor(&node).await;
     let found = severity(&diagnosis, "finality-unavailable");
     assert_eq!(found, Some(Severity::Warning), "{diagnosis:?}");
+    node.shutdown().await;
+}
+
+/// The only endpoint does not say how many transactions the account has.
+async fn hole_38_a_lane_that_cannot_begin_is_told(bench: Bench) {
+    let anvil = chain(true).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    proxy.is_like(|method, _| {
+        let asks = method == "eth_getTransactionCount";
+        asks.then(|| Reaction::Error(-32000, "no counts today".to_owned()))
+    });
+    let node = start(&bench, settings(&bench, "a"), &[&proxy.url()]).await;
+    let tx = send(&node, with(0, "first")).await;
+    waits_for(&node, &tx, "endpoint", "no counts today").await;
+    proxy.is_like(|_, _| None);
+    until(&node, tx.id, TxState::Confirmed).await;
     node.shutdown().await;
 }

@@ -250,6 +250,26 @@ async fn hole_37_a_balance_covers_the_accounts_queue() {
     place.ends(&last, "CONFIRMED").await;
 }
 
+/// The account can pay for one, which a batch has three times.
+///
+/// Fails if what is the same as another one of the batch is counted as one more.
+#[tokio::test]
+async fn hole_37_a_request_that_a_batch_has_several_times_is_paid_for_once() {
+    let place = Place::start(by_hand(), |options, chain| options.endpoint(chain.url())).await;
+    place.chain.set_balance(SIGNER, alloy::primitives::U256::from(COST)).await;
+    let items: Vec<Value> = ["one", "one", "another", "one"]
+        .iter()
+        .map(|id| json!({ "signer": SIGNER, "requestId": id, "payload": transfer() }))
+        .collect();
+    let batch = place.solo.node.post("/api/v1/tx/batch", json!({ "items": items })).await.ok();
+    let items = batch["items"].as_array().unwrap();
+    let statuses: Vec<u64> = items.iter().map(|item| item["status"].as_u64().unwrap()).collect();
+    assert_eq!(statuses, [202, 200, 422, 200], "{batch:#}");
+    assert_eq!(items[2]["problem"]["least"], (2 * COST).to_string(), "{batch:#}");
+    place.chain.set_interval_mining(1).await;
+    place.ends(items[3]["tx"]["txId"].as_str().expect("its id"), "CONFIRMED").await;
+}
+
 /// Of two endpoints one says that the account has nothing.
 #[tokio::test]
 async fn hole_37_one_endpoint_does_not_make_an_account_poor() {

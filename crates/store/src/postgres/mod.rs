@@ -307,6 +307,16 @@ impl Store for PostgresStore {
         pause::pause(&self.sessions, node, lane, reason, data).await
     }
 
+    async fn keep_paused(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        reason: &str,
+        data: &serde_json::Value,
+    ) -> Result<bool, StoreError> {
+        pause::keep_paused(&self.sessions, node, lane, reason, data).await
+    }
+
     async fn resume(
         &self,
         node: &NodeId,

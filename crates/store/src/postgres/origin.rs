@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use stile_domain::{
-    HistoryChange, HoldId, Lane, LaneEventKind, Loss, NodeId, Nonce, REMEMBERED, Remembered,
+    Failover, HistoryChange, HoldId, Lane, LaneEventKind, Loss, NodeId, Nonce, REMEMBERED,
+    Remembered,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
@@ -19,8 +20,9 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::fence::{FenceResult, Fenced, fence};
+use super::reached;
 use super::rows;
-use super::session::Sessions;
+use super::session::{Sessions, Statement};
 use crate::lane_entries::{SETTLES_ITSELF, realigned_data};
 use crate::{Claim, FencingToken, Realigned, Refusal, StoreError};
 
@@ -76,9 +78,7 @@ async fn note_loss(
     losses: Option<i64>,
     before: &str,
 ) -> Result<(), StoreError> {
-    let sql = include_str!("sql/note_loss.sql");
-    let found = sessions.write(sql, &[&losses, &timeline(before)]).await?;
-    let row = found.first().ok_or_else(|| StoreError::Internal("no answer".into()))?;
+    let row = reached::write_loss(sessions, losses, Some(timeline(before))).await?;
     if row.try_get("noted")? {
         warn!(
             lanes = row.try_get::<_, i64>("lanes")?,
@@ -120,7 +120,10 @@ impl Asked<'_> {
                     fenced.into_transaction().rollback().await?;
                     return Ok(Answer::Done(Err(refusal)));
                 }
-                let standing = fenced.alignment(claim.lane).await?;
+                let mut standing = fenced.alignment(claim.lane).await?;
+                if standing.is_lossless(remembered.failover) {
+                    standing = fenced.kept_alignment(claim.lane).await?;
+                }
                 let history = (standing.before.as_deref(), standing.here.as_str());
                 let Some(cursor) = standing.cursor.filter(|_| history.0 != Some(history.1)) else {
                     fenced.into_transaction().rollback().await?;
@@ -162,7 +165,7 @@ impl Asked<'_> {
                 let history = (history.0.map(timeline), timeline(history.1));
                 let mut data =
                     realigned_data(data, &realigned, remembered, history, &standing.name());
-                // Not known, but believed: see `note_loss.sql`.
+                // Not known, but believed: see `note_lost_lanes.sql`.
                 data["lossless"] = lossless.into();
                 if !may_lose && loss == Loss::OfThisLane {
                     data["reason"] = OTHERS_MAY_HAVE.into();
@@ -246,6 +249,11 @@ impl Standing {
         name(&self.here, self.losses)
     }
 
+    /// Whether the lane is to be made part of this history, and that is said to lack nothing.
+    fn is_lossless(&self, failover: Failover) -> bool {
+        self.before.as_ref() != Some(&self.here) && !self.change().may_lose(failover)
+    }
+
     /// How the database came to another history than the lane's.
     fn change(&self) -> HistoryChange {
         match &self.before {
@@ -263,17 +271,29 @@ impl Standing {
     }
 }
 
+const ALIGNMENT: &str = include_str!("sql/alignment.sql");
+
+fn standing(lane: Lane, found: &[Row]) -> Result<Standing, StoreError> {
+    let gone = || StoreError::Internal(format!("the row of {lane} is gone"));
+    Standing::read(found.first().ok_or_else(gone)?)
+}
+
 impl Fenced {
     async fn alignment(&self, lane: Lane) -> Result<Standing, StoreError> {
-        let found = self
-            .transaction()
-            .query(
-                include_str!("sql/alignment.sql"),
-                &[&rows::chain(lane), &lane.signer.as_slice()],
-            )
-            .await?;
-        let gone = || StoreError::Internal(format!("the row of {lane} is gone"));
-        Standing::read(found.first().ok_or_else(gone)?)
+        let (chain, signer) = (rows::chain(lane), lane.signer.as_slice());
+        let found = self.transaction().query(ALIGNMENT, &[&chain, &signer]).await?;
+        standing(lane, &found)
+    }
+
+    /// The same, and until the end of this transaction nobody finds that commits of this history are
+    /// gone: whoever does finds the lane as it leaves it. Not for a lane that is part of this history
+    /// already, whose row they may wait for.
+    async fn kept_alignment(&self, lane: Lane) -> Result<Standing, StoreError> {
+        let (chain, signer) = (rows::chain(lane), lane.signer.as_slice());
+        let statements: [Statement<'_>; 2] =
+            [(include_str!("sql/keep_history.sql"), &[]), (ALIGNMENT, &[&chain, &signer])];
+        let found = self.transaction().query_all(&statements).await?;
+        standing(lane, found.last().map_or(&[], |rows| rows.as_slice()))
     }
 
     /// Makes a lane that passed part of this history, and commits everything.

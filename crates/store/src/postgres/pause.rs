@@ -19,9 +19,30 @@ pub(super) async fn pause(
     reason: &str,
     data: &Value,
 ) -> Result<bool, StoreError> {
+    write(sessions, include_str!("sql/pause.sql"), node, lane, reason, data).await
+}
+
+pub(super) async fn keep_paused(
+    sessions: &Sessions,
+    node: &NodeId,
+    lane: Lane,
+    reason: &str,
+    data: &Value,
+) -> Result<bool, StoreError> {
+    write(sessions, include_str!("sql/keep_paused.sql"), node, lane, reason, data).await
+}
+
+async fn write(
+    sessions: &Sessions,
+    sql: &'static str,
+    node: &NodeId,
+    lane: Lane,
+    reason: &str,
+    data: &Value,
+) -> Result<bool, StoreError> {
     let found = sessions
         .write(
-            include_str!("sql/pause.sql"),
+            sql,
             &[
                 &rows::chain(lane),
                 &lane.signer.as_slice(),

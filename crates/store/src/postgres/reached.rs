@@ -123,8 +123,7 @@ pub(super) async fn learn(sessions: &Sessions) -> Result<(), StoreError> {
 pub(super) async fn note_loss(sessions: &Sessions) -> Result<(), StoreError> {
     let reached = sessions.reached();
     let Known { timeline, losses, reached: before, .. } = reached.known().clone();
-    let found = sessions.write(include_str!("sql/note_loss.sql"), &[&losses, &timeline]).await?;
-    let row = found.first().ok_or_else(|| StoreError::Internal("no answer".into()))?;
+    let row = write_loss(sessions, losses, timeline.as_deref()).await?;
     let here: PgLsn = row.try_get("position")?;
     let noted = row.try_get("noted")?;
     if noted {
@@ -151,6 +150,25 @@ pub(super) async fn note_loss(sessions: &Sessions) -> Result<(), StoreError> {
         };
     }
     Ok(())
+}
+
+/// Writes that commits are gone, unless somebody has since `losses`: first so that no lane is taken for
+/// whole any more, then of those that were. Answers with what is known of it then.
+pub(super) async fn write_loss(
+    sessions: &Sessions,
+    losses: Option<i64>,
+    timeline: Option<&str>,
+) -> Result<Row, StoreError> {
+    sessions
+        .within(StoreError::CommitUnknown, async {
+            let (transaction, noted) =
+                sessions.begin(include_str!("sql/note_loss.sql"), &[&losses]).await?;
+            let noted: Option<i64> = noted.first().map(|row| row.try_get("losses")).transpose()?;
+            let lanes = include_str!("sql/note_lost_lanes.sql");
+            let mut found = transaction.query_and_commit(lanes, &[&timeline, &noted]).await?;
+            found.pop().ok_or_else(|| StoreError::Internal("no answer".into()))
+        })
+        .await
 }
 
 #[cfg(test)]

@@ -420,6 +420,17 @@ impl Store for SqliteStore {
         self.write(move |c| pause::pause(c, &node, lane, &reason, &data)).await
     }
 
+    async fn keep_paused(
+        &self,
+        node: &NodeId,
+        lane: Lane,
+        reason: &str,
+        data: &serde_json::Value,
+    ) -> Result<bool, StoreError> {
+        let (node, reason, data) = (node.clone(), reason.to_owned(), data.clone());
+        self.write(move |c| pause::keep_paused(c, &node, lane, &reason, &data)).await
+    }
+
     async fn resume(
         &self,
         node: &NodeId,

@@ -29,6 +29,30 @@ pub(super) fn pause(
     Ok(true)
 }
 
+/// See `sql/keep_paused.sql` of the other store.
+pub(super) fn keep_paused(
+    connection: &Connection,
+    node: &NodeId,
+    lane: Lane,
+    reason: &str,
+    data: &Value,
+) -> Result<bool, StoreError> {
+    let now = rows::now(connection)?;
+    let changed = connection
+        .prepare_cached(
+            "UPDATE lane SET paused = ?3, fencing_token = fencing_token + (paused IS NULL), updated_at = ?4
+             WHERE chain_id = ?1 AND signer = ?2",
+        )?
+        .execute(params![rows::chain(lane), lane.signer.as_slice(), reason, now])?;
+    if changed == 0 {
+        return Ok(false);
+    }
+    let data = paused_data(reason, data);
+    let kind = LaneEventKind::Paused;
+    LaneEntry { lane, kind, node, token: None, data: &data, now }.write(connection)?;
+    Ok(true)
+}
+
 /// `false` if there is no such lane, or it is paused already.
 fn set_paused(
     connection: &Connection,

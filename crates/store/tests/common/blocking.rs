@@ -12,7 +12,12 @@ const BLOCKED: &str = "SELECT count(*) FROM pg_stat_activity
 /// has no transaction open: inside one, PostgreSQL keeps giving the first answer.
 pub(crate) async fn wait_until_blocked(raw: &Raw, count: usize) {
     eventually("a session that waits for a lock", async || {
-        (raw.value(BLOCKED).await == count.to_string()).then_some(())
+        is_blocked(raw, count).await.then_some(())
     })
     .await;
+}
+
+/// Whether so many of the store's sessions wait for somebody's lock.
+pub(crate) async fn is_blocked(raw: &Raw, count: usize) -> bool {
+    raw.value(BLOCKED).await == count.to_string()
 }

@@ -16,7 +16,7 @@ mod nodes;
 mod raw;
 mod txs;
 
-pub(crate) use blocking::wait_until_blocked;
+pub(crate) use blocking::{is_blocked, wait_until_blocked};
 pub(crate) use database::{Bench, Database, proxied};
 pub(crate) use nodes::{
     HOLD, LEASE, RUN_OUT, WINDOW, acquire, bind, binding, claim_at, fresh, give_back, held,

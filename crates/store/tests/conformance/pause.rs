@@ -11,6 +11,7 @@ use crate::common::{
 
 on_both_stores!(
     a_pause_is_kept_with_its_reason_until_the_resume,
+    a_pause_is_kept_for_another_reason,
     a_pause_fences_off_plans_made_before_it,
     a_resume_fences_off_plans_made_before_it,
     a_paused_lane_is_still_swept_settled_and_marked,
@@ -34,6 +35,26 @@ async fn a_pause_is_kept_with_its_reason_until_the_resume(bench: Bench) {
     assert_eq!(still.owner.token, token, "and so do plans made since");
     resume(&*second, lane(1)).await;
     assert_eq!(view(store, lane(1)).await.paused, None);
+}
+
+async fn a_pause_is_kept_for_another_reason(bench: Bench) {
+    let store = &*bench.store;
+    let data = json!({ "moreFrom": 7 });
+    assert!(!store.keep_paused(&A_NODE, lane(1), "more", &data).await.unwrap(), "no such lane");
+    let claim = claim_at(store, &node("a"), lane(1), 0).await;
+    assert!(store.keep_paused(&A_NODE, lane(1), "more", &data).await.unwrap());
+    let first = view(store, lane(1)).await;
+    assert_eq!(first.paused.as_deref(), Some("more"));
+    assert!(first.owner.token > claim.token(), "it is a pause like any other");
+    assert!(store.keep_paused(&A_NODE, lane(1), "still more", &data).await.unwrap());
+    let second = view(store, lane(1)).await;
+    assert_eq!(second.paused.as_deref(), Some("still more"));
+    assert_eq!(second.owner.token, first.owner.token, "its holder goes on");
+    let told = store.lane_history(lane(1), None, 1).await.unwrap().remove(0);
+    assert_eq!((told.kind, told.fencing_token), (LaneEventKind::Paused, None));
+    assert_eq!(told.data, json!({ "moreFrom": 7, "reason": "still more" }));
+    let refused = store.keep_paused(&A_NODE, lane(1), "", &data).await;
+    assert!(matches!(refused, Err(StoreError::Constraint(_))), "{refused:?}");
 }
 
 async fn a_pause_fences_off_plans_made_before_it(bench: Bench) {

@@ -1,15 +1,17 @@
 //! An older database in the place of the one that nodes work on.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use serde_json::json;
 use stile_domain::{Failover, NodeMode, Remembered};
-use stile_store::{NodeRecord, OpenOptions, Refusal, Store, StreamEvent, open};
+use stile_store::{Claim, NodeRecord, OpenOptions, Realigned, Refusal, Store, StreamEvent, open};
 use testkit::{Postgres, eventually};
+use tokio::task::JoinHandle;
 
 use crate::common::{
-    A_NODE, Bench, Database, LEASE, Raw, bind, claim_at, fresh, held, hold_at, lane, node,
-    successor, view,
+    A_NODE, Bench, Database, LEASE, Raw, bind, claim_at, fresh, held, hold_at, is_blocked, lane,
+    node, successor, view, wait_until_blocked,
 };
 
 async fn beat(store: &dyn Store, name: &str) {
@@ -137,4 +139,71 @@ async fn hole_20_what_was_taken_for_lossless_is_stopped_if_a_node_knows_better()
         let realigned = late.realign(&A_NODE, &claim, &said, &json!({}), LEASE).await.unwrap();
         assert!(realigned.unwrap().expect("it was stopped").restored, "commits are gone");
     }
+}
+
+/// Lanes as they are after a failover that is said to have lost nothing, each with its claim.
+async fn failed_over(bench: &Bench, lanes: u32) -> Vec<Claim> {
+    let store = &*bench.store;
+    store.arrive().await.unwrap();
+    let mut claims = Vec::new();
+    for number in 1..=lanes {
+        claims.push(claim_at(store, &node("a"), lane(number), 3).await);
+    }
+    let earlier = "overlay(stile_timeline() placing '00000000' from 1)";
+    bench.raw().await.execute(&format!("UPDATE lane SET timeline = {earlier}")).await;
+    claims
+}
+
+/// Realigns a lane of whose nonces this node has seen so many given out.
+fn realign(store: &Arc<dyn Store>, claim: Claim, given_out: u64) -> JoinHandle<Option<Realigned>> {
+    let store = Arc::clone(store);
+    let failover = Failover::Synchronous;
+    let seen = Remembered { failover, given_out, ..Remembered::default() };
+    tokio::spawn(async move {
+        store.realign(&A_NODE, &claim, &seen, &json!({}), LEASE).await.unwrap().unwrap()
+    })
+}
+
+/// One lane is taken for whole, and before that is written, another one shows that commits are gone.
+///
+/// Fails if the first is left as it is: what waits on it may have been sent before.
+#[tokio::test]
+async fn hole_20_a_loss_that_is_found_while_a_lane_is_taken_for_lossless_stops_that_lane() {
+    let bench = Bench::postgres().await;
+    let claims = failed_over(&bench, 2).await;
+    let (blocker, observer) = (bench.raw().await, bench.raw().await);
+    // The last that either of them writes.
+    blocker.execute("BEGIN; LOCK TABLE lane_event IN SHARE MODE").await;
+    let believes = realign(&bench.store, claims[0], 3);
+    wait_until_blocked(&observer, 1).await;
+    let knows = realign(&bench.second(), claims[1], 4);
+    wait_until_blocked(&observer, 2).await;
+    blocker.execute("COMMIT").await;
+    assert!(knows.await.unwrap().expect("it was realigned").restored, "commits are gone");
+    assert!(!believes.await.unwrap().expect("it was realigned").restored, "nobody knew");
+    assert!(!view(&*bench.store, lane(1)).await.aligned, "it is not believed any more");
+    assert!(view(&*bench.store, lane(2)).await.aligned, "it has been held against its chain");
+}
+
+/// The other way round: a loss is being noted, and waits for a lane that was taken for whole before.
+#[tokio::test]
+async fn hole_20_no_lane_is_taken_for_lossless_while_a_loss_is_noted() {
+    let bench = Bench::postgres().await;
+    let claims = failed_over(&bench, 3).await;
+    let whole = realign(&bench.store, claims[2], 3).await.unwrap().expect("it was realigned");
+    assert!(!whole.restored, "nothing says that commits are gone");
+    let (blocker, observer) = (bench.raw().await, bench.raw().await);
+    let third = blocker.of(lane(3));
+    blocker.execute(&format!("BEGIN; SELECT FROM lane WHERE {third} FOR UPDATE")).await;
+    let knows = realign(&bench.second(), claims[1], 4);
+    wait_until_blocked(&observer, 1).await;
+    let believes = realign(&bench.store, claims[0], 3);
+    eventually("its end, or that it waits", async || {
+        (believes.is_finished() || is_blocked(&observer, 2).await).then_some(())
+    })
+    .await;
+    blocker.execute("COMMIT").await;
+    knows.await.unwrap();
+    assert!(believes.await.unwrap().expect("it was realigned").restored, "commits are gone");
+    assert!(!view(&*bench.store, lane(3)).await.aligned, "it is not believed any more");
 }

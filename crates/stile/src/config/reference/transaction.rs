@@ -26,7 +26,7 @@ pub(super) const RESUBMIT: Section = Section {
             "bump_after",
             duration(SECOND_MS, 24 * HOUR_MS),
             Value("120s"),
-            "The silence after which an attempt with a higher fee is made. While the chain makes no block, none is made.",
+            "The silence after which an attempt with a higher fee is made. While the chain makes no block, none is made, unless it makes blocks only when it has transactions.",
         ),
         Key::new(
             "bump_percent",

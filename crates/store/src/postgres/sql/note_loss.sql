@@ -1,32 +1,7 @@
--- Commits are gone that a node has seen, which had heard of $1 such findings and was on timeline $2. If
--- nobody has noted that since, the lanes that stand here as lanes of this history are to be held
--- against their chains: all of them if an older copy was put in the place of the database, or, on a
--- later timeline, those that were taken for lossless. Those of earlier timelines are held against their
--- chains anyway, and by this note they are not taken for lossless.
-WITH here AS (
-    SELECT t.mark, left(t.mark, 8) AS timeline, coalesce($2::text >= left(t.mark, 8), true) AS went_back
-    FROM (SELECT stile_timeline() AS mark) t
-), noted AS (
-    UPDATE origin o SET losses = greatest(o.losses, $1) + 1, lossy_in = h.mark
-    FROM here h
-    WHERE $1::bigint IS NULL OR o.losses <= $1
-    RETURNING o.losses
-), unaligned AS (
-    UPDATE lane l SET timeline = NULL
-    FROM here h
-    WHERE EXISTS (SELECT FROM noted) AND l.timeline = h.mark
-      AND (h.went_back
-           OR EXISTS (SELECT FROM lane_event e
-                      WHERE e.chain_id = l.chain_id AND e.signer = l.signer AND e.kind = 'REALIGNED'
-                        AND e.data->>'timeline' = h.timeline AND e.data->>'lossless' = 'true'))
-    RETURNING l.signer
-), renamed AS (
-    -- Readers of the stream who have seen what is gone are told: the history gets another name.
-    UPDATE stream_history s SET timeline = s.timeline || '-' || n.losses
-    FROM here h CROSS JOIN noted n
-    WHERE h.went_back AND s.timeline = h.mark
-)
-SELECT h.timeline, pg_current_wal_insert_lsn() AS position, EXISTS (SELECT FROM noted) AS noted,
-       coalesce((SELECT n.losses FROM noted n), (SELECT o.losses FROM origin o)) AS losses,
-       (SELECT count(*) FROM unaligned) AS lanes
-FROM here h
+-- Commits are gone that a node has seen, which had heard of $1 such findings. Answers with how many there
+-- are now, if nobody has noted that since. It waits for whoever takes the history for whole
+-- (`keep_history.sql`), and keeps everybody else from that until the lanes are dealt with
+-- (`note_lost_lanes.sql`), by a statement of its own: this one does not see what it has waited for.
+UPDATE origin o SET losses = greatest(o.losses, $1) + 1, lossy_in = stile_timeline()
+WHERE $1::bigint IS NULL OR o.losses <= $1
+RETURNING o.losses
