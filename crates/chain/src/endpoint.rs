@@ -278,15 +278,15 @@ impl Endpoint {
         )
     }
 
-    /// It has estimated on top of this one, after it refused the better ones.
-    pub(crate) fn note_estimate_block(&self, block: EstimateBlock) {
-        self.learn(Capability::EstimateOnPending, block == EstimateBlock::Pending);
-        self.learn(Capability::EstimateOnBlock, block != EstimateBlock::Unnamed);
+    /// It has estimated on top of this one, after it refused those from the first that was tried.
+    pub(crate) fn note_estimate_block(&self, first: EstimateBlock, taken: EstimateBlock) {
+        taken.shows(first).into_iter().for_each(|(capability, can)| self.learn(capability, can));
     }
 
     /// Another node is behind the address: what was known is not known of that one.
     pub(crate) fn forget_capabilities(&self) {
         self.learned().forget();
+        self.block_receipts_failed.store(0, Ordering::Relaxed);
         // Another node may be there, of a chain that was made anew with fewer rules.
         *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = GasRules::default();
     }

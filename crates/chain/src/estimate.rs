@@ -15,7 +15,7 @@ use crate::blocks::{Block, With, latest_call, read_block};
 use crate::calls::Method;
 use crate::classify::{self, Refusal};
 use crate::endpoint::Endpoint;
-use crate::estimate_block::is_about_the_block;
+use crate::estimate_block::{EstimateBlock, is_about_the_block};
 use crate::in_turn::{Reply, in_turn};
 use crate::pool::one;
 use crate::rpc::{Answer, Bad, Call, CallError, read_some_checked};
@@ -198,16 +198,26 @@ fn middle(mut told: Vec<u64>) -> Option<u64> {
     told.get(told.len() / 2).copied()
 }
 
-/// What an endpoint answers, on top of the best block that it takes.
+/// What an endpoint answers, on top of the best block that it is known to take.
 pub(crate) async fn estimate_of(endpoint: &Endpoint, request: &Value) -> Answer {
-    let mut block = endpoint.estimate_block();
+    estimate_from(endpoint, endpoint.estimate_block(), request).await
+}
+
+/// The same, and what is known of it is found out anew.
+pub(crate) async fn estimate_anew(endpoint: &Endpoint, request: &Value) -> Answer {
+    estimate_from(endpoint, EstimateBlock::default(), request).await
+}
+
+/// What an endpoint answers on top of the first block that it takes, from this one on.
+async fn estimate_from(endpoint: &Endpoint, first: EstimateBlock, request: &Value) -> Answer {
+    let mut block = first;
     loop {
         let answer = one(endpoint, &Call::new(Method::EstimateGas, block.params(request))).await;
         match (&answer, block.next()) {
             (Err(error), Some(next)) if is_about_the_block(error) => block = next,
             _ => {
                 if answer.is_ok() {
-                    endpoint.note_estimate_block(block);
+                    endpoint.note_estimate_block(first, block);
                 }
                 return answer;
             }

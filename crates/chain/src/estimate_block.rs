@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::capability::Capability;
+use crate::classify::{self, Refusal};
 use crate::rpc::CallError;
 
 /// The block argument of `eth_estimateGas`, the best one first.
@@ -35,6 +37,20 @@ impl EstimateBlock {
         }
     }
 
+    /// What an endpoint has shown that has estimated on this one, where it was asked on `first` and then
+    /// on what comes after it. It says nothing of what it was not asked on.
+    pub(crate) fn shows(self, first: Self) -> Vec<(Capability, bool)> {
+        let (on_pending, on_block) = (Capability::EstimateOnPending, Capability::EstimateOnBlock);
+        match (first, self) {
+            (Self::Pending, Self::Pending) => vec![(on_pending, true), (on_block, true)],
+            (Self::Pending, Self::Latest) => vec![(on_pending, false), (on_block, true)],
+            (Self::Pending, Self::Unnamed) => vec![(on_pending, false), (on_block, false)],
+            (Self::Latest, Self::Latest) => vec![(on_block, true)],
+            (Self::Latest, Self::Unnamed) => vec![(on_block, false)],
+            _ => Vec::new(),
+        }
+    }
+
     pub(crate) fn params(self, request: &Value) -> Value {
         match self {
             Self::Pending => json!([request, "pending"]),
@@ -57,9 +73,13 @@ const ABOUT_THE_BLOCK: [&str; 6] = [
     "pending state",
 ];
 
-/// Whether an error may be about the block argument, and not about the transaction.
+/// Whether an error may be about the block argument, and not about the transaction. What a contract
+/// says is never about the block: whoever wrote the contract chose the words.
 pub(crate) fn is_about_the_block(error: &CallError) -> bool {
     let CallError::Said { code, message, .. } = error else { return false };
+    if matches!(classify::refusal(error), Some(Refusal::Reverted { .. })) {
+        return false;
+    }
     let text = message.to_ascii_lowercase();
     *code == INVALID_PARAMS || ABOUT_THE_BLOCK.iter().any(|phrase| text.contains(phrase))
 }
@@ -81,13 +101,36 @@ mod tests {
             (-32000, "Pending state not available", true),
             (-32601, "Unsupported block tag: pending", true),
             (3, "execution reverted: no", false),
+            // A contract's words.
+            (3, "pending block", false),
+            (3, "execution reverted: too many arguments", false),
+            (-32000, "execution reverted: block tag", false),
+            (-32015, "VM execution error: reverted: pending state", false),
             (-32000, "insufficient funds for transfer", false),
             (-32000, "gas required exceeds allowance (0)", false),
         ] {
             let error = CallError::Said { code, message: message.to_owned(), data: None };
             assert_eq!(is_about_the_block(&error), is_about, "{message}");
         }
+        let (message, data) = ("pending block".to_owned(), Some(json!("0x08c379a0")));
+        assert!(!is_about_the_block(&CallError::Said { code: -32602, message, data }));
         assert!(!is_about_the_block(&CallError::Unreachable));
+    }
+
+    #[test]
+    fn hole_37_an_estimate_says_nothing_of_blocks_that_were_not_tried() {
+        use Capability::{EstimateOnBlock, EstimateOnPending};
+        use EstimateBlock::{Latest, Pending, Unnamed};
+        for (first, taken, expected) in [
+            (Pending, Pending, vec![(EstimateOnPending, true), (EstimateOnBlock, true)]),
+            (Pending, Latest, vec![(EstimateOnPending, false), (EstimateOnBlock, true)]),
+            (Pending, Unnamed, vec![(EstimateOnPending, false), (EstimateOnBlock, false)]),
+            (Latest, Latest, vec![(EstimateOnBlock, true)]),
+            (Latest, Unnamed, vec![(EstimateOnBlock, false)]),
+            (Unnamed, Unnamed, vec![]),
+        ] {
+            assert_eq!(taken.shows(first), expected, "{first:?} {taken:?}");
+        }
     }
 
     #[test]

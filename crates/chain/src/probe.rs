@@ -21,7 +21,7 @@ use crate::calls::Method;
 use crate::capability::{Capability, CapabilityRow};
 use crate::classify;
 use crate::endpoint::Endpoint;
-use crate::estimate::estimate_of;
+use crate::estimate::estimate_anew;
 use crate::known::known_call;
 use crate::pool::one;
 use crate::rpc::{Answer, Call, read, read_some};
@@ -252,8 +252,9 @@ pub(crate) async fn ask_all(endpoint: &Endpoint) {
         let answer = one(endpoint, &Call::new(method, params)).await;
         note(capability, offers_method(&answer));
     }
-    // What it comes to is noted where it is asked.
-    let _ = estimate_of(endpoint, &nothing_to_nobody()).await;
+    // What it comes to is noted where it is asked. A refusal may have been learned in error, or may have
+    // passed.
+    let _ = estimate_anew(endpoint, &nothing_to_nobody()).await;
     endpoint.asked().note_all(is_complete, Instant::now());
 }
 

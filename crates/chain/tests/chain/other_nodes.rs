@@ -1,11 +1,12 @@
 //! Nodes that can do less than others.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stile_chain::{PoolOptions, ReceiptAnswer, Supported, Tag};
+use stile_chain::{ChainPool, EstimateError, PoolOptions, ReceiptAnswer, Supported, Tag};
 use stile_domain::{Address, B256, FeeQuote, Payload};
 
 use crate::support::{Fake, block, look, not_found, pool, pool_with};
@@ -120,6 +121,78 @@ async fn hole_37_estimates_are_made_on_whatever_block_the_node_takes() {
         let last: Vec<Option<&str>> = asked.iter().rev().take(2).map(Option::as_deref).collect();
         assert_eq!(last, [taken; 2], "what it takes is remembered: {asked:?}");
     }
+}
+
+/// What is known of an endpoint's estimates on what is pending.
+fn on_pending(pool: &ChainPool) -> Supported {
+    let known = pool.capabilities().remove(0);
+    known.rows.iter().find(|row| row.name == "estimate-on-pending").unwrap().supported
+}
+
+/// Row 37: whoever wrote a contract does not choose the block that all others are estimated on.
+#[tokio::test]
+async fn hole_37_a_contracts_words_do_not_move_estimates_to_another_block() {
+    let node = Fake::start(|method, params| match method {
+        "eth_estimateGas" => match (params[0].get("data"), params[1].as_str()) {
+            (Some(_), Some("pending")) => {
+                Err(json!({ "code": 3, "message": "execution reverted: pending block" }))
+            }
+            _ => Ok(json!("0x5208")),
+        },
+        method => Ok(json!(look(method, 5))),
+    })
+    .await;
+    let pool = pool([node.url()]);
+    let plain = Payload { to: Some(Address::ZERO), ..Payload::default() };
+    let hostile = Payload { data: vec![1].into(), ..plain.clone() };
+    assert_eq!(pool.estimate_gas(Address::ZERO, &plain).await, Ok(21_000));
+    let refused = pool.estimate_gas(Address::ZERO, &hostile).await.unwrap_err();
+    assert!(matches!(refused, EstimateError::Reverted { .. }), "{refused:?}");
+    assert_eq!(on_pending(&pool), Supported::Yes);
+}
+
+/// Row 37: an endpoint that refused what is pending once is tried again, and another node behind its
+/// address is another one.
+#[tokio::test]
+async fn hole_37_a_no_to_estimates_on_what_is_pending_is_corrected() {
+    let (refuses, away) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+    let version = Arc::new(AtomicU32::new(1));
+    let told = (Arc::clone(&refuses), Arc::clone(&away), Arc::clone(&version));
+    let node = Fake::start(move |method, params| match method {
+        _ if told.1.load(Relaxed) => Err(json!({ "code": -32603, "message": "starting" })),
+        "web3_clientVersion" => Ok(json!(format!("node/{}", told.2.load(Relaxed)))),
+        "eth_estimateGas" if params[1] == "pending" && told.0.load(Relaxed) => {
+            Err(json!({ "code": -32000, "message": "pending state is not available" }))
+        }
+        "eth_estimateGas" => Ok(json!("0x5208")),
+        method => look(method, 5).ok_or_else(not_found),
+    })
+    .await;
+    let pool = pool([node.url()]);
+    let payload = Payload { to: Some(Address::ZERO), ..Payload::default() };
+    let estimate =
+        async || assert_eq!(pool.estimate_gas(Address::ZERO, &payload).await, Ok(21_000));
+    estimate().await;
+    assert_eq!(on_pending(&pool), Supported::No, "it has refused it");
+    refuses.store(false, Relaxed);
+    estimate().await;
+    assert_eq!(on_pending(&pool), Supported::No, "that is remembered");
+    pool.learn().await;
+    assert_eq!(on_pending(&pool), Supported::Yes, "it was tried again");
+
+    refuses.store(true, Relaxed);
+    estimate().await;
+    assert_eq!(on_pending(&pool), Supported::No);
+    away.store(true, Relaxed);
+    assert!(pool.view().await.is_err());
+    pool.learn().await;
+    refuses.store(false, Relaxed);
+    away.store(false, Relaxed);
+    version.store(2, Relaxed);
+    testkit::eventually("the endpoint to be back", async || pool.view().await.ok()).await;
+    pool.learn().await;
+    assert_eq!(on_pending(&pool), Supported::Yes, "it is another node");
+    assert_eq!(pool.capabilities()[0].client_version.as_deref(), Some("node/2"));
 }
 
 type Counts = Arc<Mutex<BTreeMap<String, u32>>>;
