@@ -231,6 +231,13 @@ impl Learned {
         self.known[capability as usize] = Some((can, now));
     }
 
+    /// It offers this or not, by an answer that does not show how well. What was once refused, or has failed
+    /// in use, stays so as long as the same node is there.
+    pub(crate) fn note_offered(&mut self, capability: Capability, offers: bool, now: Instant) {
+        let failed = matches!(self.known[capability as usize], Some((false, _)));
+        self.note(capability, offers && !failed, now);
+    }
+
     /// Another node is behind the address: nothing is known of that one.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
@@ -297,6 +304,20 @@ mod tests {
         assert_eq!(learned.knows(Capability::BlockReceipts, later), Some(true));
         learned.forget();
         assert_eq!(learned.knows(Capability::BlockReceipts, later), None);
+    }
+
+    #[test]
+    fn hole_37_what_has_failed_in_use_stays_so_until_another_node_is_there() {
+        let (mut learned, now) = (Learned::default(), Instant::now());
+        learned.note_offered(Capability::BlockReceipts, true, now);
+        assert_eq!(learned.knows(Capability::BlockReceipts, now), Some(true));
+        learned.note(Capability::BlockReceipts, false, now);
+        let later = now + BELIEVED;
+        learned.note_offered(Capability::BlockReceipts, true, later);
+        assert_eq!(learned.knows(Capability::BlockReceipts, later), Some(false));
+        learned.forget();
+        learned.note_offered(Capability::BlockReceipts, true, later);
+        assert_eq!(learned.knows(Capability::BlockReceipts, later), Some(true));
     }
 
     #[test]

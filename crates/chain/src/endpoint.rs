@@ -255,6 +255,11 @@ impl Endpoint {
         self.learned().note(capability, can, Instant::now());
     }
 
+    /// It offers something or not, by an answer that does not show how well.
+    pub(crate) fn learn_offered(&self, capability: Capability, offers: bool) {
+        self.learned().note_offered(capability, offers, Instant::now());
+    }
+
     /// Whether asking for a tag may tell something new.
     pub(crate) fn is_to_be_asked(&self, tag: Tag) -> bool {
         self.learned().is_to_be_asked(tag, Instant::now())
@@ -291,8 +296,8 @@ impl Endpoint {
         *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = GasRules::default();
     }
 
-    /// A block's receipts were not to be had, by an error that does not say that they never are. What
-    /// fails again and again is as good as not offered.
+    /// A block's receipts were had, or not: by an error that does not say that they never are, or with some
+    /// left out that the endpoint has. What fails again and again is as good as not offered.
     pub(crate) fn note_block_receipts(&self, had: bool) {
         let failed = match had {
             true => 0,

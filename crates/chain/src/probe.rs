@@ -232,9 +232,11 @@ async fn ask_version(endpoint: &Endpoint) -> bool {
 pub(crate) async fn ask_all(endpoint: &Endpoint) {
     let mut is_complete = true;
     ask_version(endpoint).await;
-    let mut note = |capability, can: Option<bool>| match can {
-        Some(can) => endpoint.learn(capability, can),
-        None => is_complete = false,
+    let mut note = |capability, can: Option<bool>| match (capability, can) {
+        // Asked of a block that is none, it shows only that the method is known.
+        (Capability::BlockReceipts, Some(can)) => endpoint.learn_offered(capability, can),
+        (_, Some(can)) => endpoint.learn(capability, can),
+        (_, None) => is_complete = false,
     };
     if let Ok(Some(block)) = read_block(one(endpoint, &latest_call(With::Hashes)).await) {
         endpoint.note_block(&block);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stile_chain::{ChainPool, EstimateError, PoolOptions, ReceiptAnswer, Supported, Tag};
+use stile_chain::{ChainPool, EstimateError, PoolOptions, ReceiptAnswer, Supported, Tag, check};
 use stile_domain::{Address, B256, FeeQuote, Payload};
 
 use crate::support::{Fake, block, look, not_found, pool, pool_with};
@@ -265,6 +265,119 @@ async fn hole_37_receipts_by_block_that_always_fail_are_given_up() {
         assert_eq!(view.receipts_in(&head, &wanted).await.unwrap(), []);
     }
     assert_eq!(count(&counts, "eth_getBlockReceipts"), 3);
+}
+
+fn receipt_in_5(hash: &Value) -> Value {
+    json!({
+        "transactionHash": hash,
+        "blockNumber": "0x5",
+        "blockHash": block(5)["hash"],
+        "transactionIndex": "0x0",
+        "status": "0x1",
+        "gasUsed": "0x5208",
+    })
+}
+
+/// Row 37: an endpoint may leave out of a block's receipts what it has. Each answer of this kind is made up
+/// for by asking singly, and such an endpoint is soon not asked for whole blocks any more.
+#[tokio::test]
+async fn hole_37_receipts_that_a_block_lacks_are_asked_for_one_by_one() {
+    let wanted: Vec<B256> = (1..=3).map(B256::repeat_byte).collect();
+    let elsewhere = {
+        let mut receipt = receipt_in_5(&json!(wanted[0]));
+        receipt["blockHash"] = json!(B256::repeat_byte(9));
+        receipt
+    };
+    for (at_once, singly) in [
+        (json!([]), 3),
+        (json!(null), 3),
+        (json!([receipt_in_5(&json!(wanted[1]))]), 2),
+        (json!([elsewhere, receipt_in_5(&json!(wanted[1])), receipt_in_5(&json!(wanted[2]))]), 1),
+        (json!([{ "transactionHash": wanted[0] }]), 3),
+    ] {
+        let told = at_once.clone();
+        let (node, counts) = node(move |method, params| match method {
+            "eth_getBlockReceipts" => Some(Ok(told.clone())),
+            "eth_getTransactionReceipt" => Some(Ok(receipt_in_5(&params[0]))),
+            _ => None,
+        })
+        .await;
+        let pool = pool([node.url()]);
+        pool.view().await.unwrap();
+        for _ in 0..6 {
+            let view = pool.view().await.unwrap();
+            let head = *view.head();
+            let mut found = view.receipts_in(&head, &wanted).await.unwrap();
+            found.sort_by_key(|receipt| receipt.tx_hash);
+            let found: Vec<B256> = found.into_iter().map(|receipt| receipt.tx_hash).collect();
+            assert_eq!(found, wanted, "{at_once}");
+            assert_eq!(view.trouble(), None, "{at_once}");
+        }
+        assert_eq!(count(&counts, "eth_getBlockReceipts"), 3, "{at_once}");
+        assert_eq!(count(&counts, "eth_getTransactionReceipt"), 3 * singly + 3 * 3, "{at_once}");
+        // That the method is known does not help.
+        pool.learn().await;
+        let known = pool.capabilities().remove(0);
+        let row = known.rows.iter().find(|row| row.name == "block-receipts").unwrap();
+        assert_eq!(row.supported, Supported::No, "{at_once}");
+    }
+}
+
+/// Row 37: a node that shows no receipts at all is not said to leave some out.
+#[tokio::test]
+async fn hole_37_a_node_that_is_a_moment_late_with_receipts_keeps_its_name() {
+    for (at_once, expected) in [(json!([]), Some(0)), (json!(null), None)] {
+        let told = at_once.clone();
+        let (node, counts) = node(move |method, _| match method {
+            "eth_getBlockReceipts" => Some(Ok(told.clone())),
+            "eth_getTransactionReceipt" => Some(Ok(Value::Null)),
+            _ => None,
+        })
+        .await;
+        let pool = pool([node.url()]);
+        let wanted: Vec<B256> = (1..=3).map(B256::repeat_byte).collect();
+        for _ in 0..5 {
+            let view = pool.view().await.unwrap();
+            let head = *view.head();
+            let found = view.receipts_in(&head, &wanted).await.ok().map(|found| found.len());
+            assert_eq!(found, expected, "{at_once}");
+        }
+        assert_eq!(count(&counts, "eth_getBlockReceipts"), 5, "{at_once}");
+    }
+}
+
+/// Row 37: what was found out about a node's real blocks is not forgotten for what it says of a block that
+/// it does not have.
+#[tokio::test]
+async fn hole_37_a_checked_node_that_leaves_receipts_out_is_told() {
+    let tx = B256::repeat_byte(1);
+    for (told, expected) in [
+        (json!([]), Supported::No),
+        (json!(null), Supported::No),
+        (json!([receipt_in_5(&json!(tx))]), Supported::Yes),
+    ] {
+        let at_once = told.clone();
+        let (node, _) = node(move |method, params| match method {
+            "eth_getBlockByNumber" | "eth_getBlockByHash" => {
+                let mut block = block(5);
+                block["transactions"] = match params[1].as_bool() {
+                    Some(true) => json!([{
+                        "hash": tx, "from": Address::ZERO, "nonce": "0x0",
+                    }]),
+                    _ => json!([tx]),
+                };
+                Some(Ok(block))
+            }
+            "eth_getBlockReceipts" if params[0] == block(5)["hash"] => Some(Ok(at_once.clone())),
+            "eth_getBlockReceipts" => Some(Ok(json!(null))),
+            "eth_getTransactionReceipt" => Some(Ok(receipt_in_5(&params[0]))),
+            _ => None,
+        })
+        .await;
+        let checked = check(node.url(), None, Duration::from_secs(10)).await.unwrap();
+        let row = checked.capabilities.iter().find(|row| row.name == "block-receipts").unwrap();
+        assert_eq!(row.supported, expected, "{told}");
+    }
 }
 
 /// Row 37: a quote falls back from the history of fees to the tip that the node advises and the block's
