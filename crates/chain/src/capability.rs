@@ -217,6 +217,8 @@ struct TagAsked {
     last: Option<Instant>,
     /// Since when it says that there is no such block yet.
     not_yet: Option<Instant>,
+    /// It has said that it does not know the name.
+    is_unknown: bool,
 }
 
 impl Learned {
@@ -252,6 +254,10 @@ impl Learned {
             TagWord::Has | TagWord::Lacks => asked.not_yet = None,
             TagWord::Nothing => {}
         }
+        asked.is_unknown = match word {
+            TagWord::Nothing => asked.is_unknown,
+            word => word == TagWord::Lacks,
+        };
         let lasts = asked.not_yet.map_or(Duration::ZERO, |since| now.duration_since(since));
         if let Some(has) = has_tag(word, tag, height, lasts) {
             // What once had such a block is a node that was just started, and not one without.
@@ -259,6 +265,12 @@ impl Learned {
                 self.note(tag.capability(), has, now);
             }
         }
+    }
+
+    /// Whether it does not know the name of a tag. To have no such block is something else: a node may show
+    /// no pending block and know what is pending.
+    pub(crate) fn is_unknown(&self, tag: Tag, now: Instant) -> bool {
+        self.tags[tag as usize].is_unknown && self.knows(tag.capability(), now) == Some(false)
     }
 
     /// Whether asking for a tag may tell something new.
@@ -339,5 +351,22 @@ mod tests {
         }
         learned.note_tag(Tag::Safe, TagWord::Lacks, old, later);
         assert_eq!(learned.knows(Capability::SafeTag, later), Some(false));
+    }
+
+    #[test]
+    fn hole_20_to_have_no_pending_block_is_not_to_be_without_the_tag() {
+        let now = Instant::now();
+        for (word, expected) in [
+            (TagWord::Lacks, true),
+            (TagWord::NotYet, false),
+            (TagWord::Nothing, false),
+            (TagWord::Has, false),
+        ] {
+            let mut learned = Learned::default();
+            learned.note_tag(Tag::Pending, word, Some(7), now);
+            assert_eq!(learned.is_unknown(Tag::Pending, now), expected, "{word:?}");
+            learned.note_tag(Tag::Pending, TagWord::Has, Some(7), now);
+            assert!(!learned.is_unknown(Tag::Pending, now), "{word:?}");
+        }
     }
 }

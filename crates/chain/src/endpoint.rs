@@ -265,6 +265,11 @@ impl Endpoint {
         self.learned().is_to_be_asked(tag, Instant::now())
     }
 
+    /// Whether it is known not to know the name of a tag.
+    pub(crate) fn is_unknown(&self, tag: Tag) -> bool {
+        self.learned().is_unknown(tag, Instant::now())
+    }
+
     /// What it said when it was asked for the block of this name.
     pub(crate) fn note_tag(&self, tag: Tag, word: TagWord) {
         let height = self.head();
