@@ -464,6 +464,14 @@ pub(crate) fn refusal(error: &CallError) -> Option<Refusal> {
     Some(if is_known { Refusal::Refused(words) } else { Refusal::Unrecognised(words) })
 }
 
+/// Whether the words are known to be about a transaction that was sent.
+pub(crate) fn is_about_a_transaction(error: &CallError) -> bool {
+    !matches!(
+        send_class(error),
+        SendClass::Unrecognised | SendClass::ReadOnly | SendClass::Transient
+    )
+}
+
 /// What nodes say of a transaction that was tried and failed inside the machine, besides what they
 /// say of one that was sent.
 const TRIED: [&str; 12] = [

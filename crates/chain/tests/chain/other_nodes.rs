@@ -123,6 +123,33 @@ async fn hole_37_estimates_are_made_on_whatever_block_the_node_takes() {
     }
 }
 
+/// Row 37: a node that says no to what is pending in words of its own is asked on the newest block, and nothing
+/// is learned from it.
+#[tokio::test]
+async fn hole_37_an_unknown_error_on_what_is_pending_has_the_newest_block_tried() {
+    for (code, message) in [
+        (-32000, "the state to come is not kept"),
+        (-32603, "Internal error"),
+        (-32000, "header not found"),
+    ] {
+        let (node, counts) = node(move |method, params| match method {
+            "eth_estimateGas" if params[1] == "pending" => {
+                Some(Err(json!({ "code": code, "message": message })))
+            }
+            "eth_estimateGas" => Some(Ok(json!("0x5208"))),
+            _ => None,
+        })
+        .await;
+        let pool = pool([node.url()]);
+        let payload = Payload { to: Some(Address::ZERO), ..Payload::default() };
+        for times in 1..=3 {
+            assert_eq!(pool.estimate_gas(Address::ZERO, &payload).await, Ok(21_000), "{message}");
+            assert_eq!(count(&counts, "eth_estimateGas"), 2 * times, "{message}");
+            assert_eq!(on_pending(&pool), Supported::Unknown, "{message}");
+        }
+    }
+}
+
 /// What is known of an endpoint's estimates on what is pending.
 fn on_pending(pool: &ChainPool) -> Supported {
     let known = pool.capabilities().remove(0);
