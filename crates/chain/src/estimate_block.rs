@@ -149,7 +149,7 @@ mod tests {
             let error = CallError::Said { code, message: message.to_owned(), data: None };
             assert_eq!(is_about_the_block(&error), is_about, "{message}");
         }
-        let (message, data) = ("pending block".to_owned(), Some(json!("0x08c379a0")));
+        let (message, data) = ("pending block".to_owned(), Some(json!("0x08c379a0").into()));
         assert!(!is_about_the_block(&CallError::Said { code: -32602, message, data }));
         assert!(!is_about_the_block(&CallError::Unreachable));
     }
