@@ -217,6 +217,8 @@ struct TagAsked {
     last: Option<Instant>,
     /// Since when it says that there is no such block yet.
     not_yet: Option<Instant>,
+    /// It has said that it does not know the name.
+    is_unknown: bool,
 }
 
 impl Learned {
@@ -229,6 +231,13 @@ impl Learned {
     /// It showed that it can, or cannot.
     pub(crate) fn note(&mut self, capability: Capability, can: bool, now: Instant) {
         self.known[capability as usize] = Some((can, now));
+    }
+
+    /// It offers this or not, by an answer that does not show how well. What was once refused, or has failed
+    /// in use, stays so as long as the same node is there.
+    pub(crate) fn note_offered(&mut self, capability: Capability, offers: bool, now: Instant) {
+        let failed = matches!(self.known[capability as usize], Some((false, _)));
+        self.note(capability, offers && !failed, now);
     }
 
     /// Another node is behind the address: nothing is known of that one.
@@ -245,6 +254,10 @@ impl Learned {
             TagWord::Has | TagWord::Lacks => asked.not_yet = None,
             TagWord::Nothing => {}
         }
+        asked.is_unknown = match word {
+            TagWord::Nothing => asked.is_unknown,
+            word => word == TagWord::Lacks,
+        };
         let lasts = asked.not_yet.map_or(Duration::ZERO, |since| now.duration_since(since));
         if let Some(has) = has_tag(word, tag, height, lasts) {
             // What once had such a block is a node that was just started, and not one without.
@@ -252,6 +265,12 @@ impl Learned {
                 self.note(tag.capability(), has, now);
             }
         }
+    }
+
+    /// Whether it does not know the name of a tag. To have no such block is something else: a node may show
+    /// no pending block and know what is pending.
+    pub(crate) fn is_unknown(&self, tag: Tag, now: Instant) -> bool {
+        self.tags[tag as usize].is_unknown && self.knows(tag.capability(), now) == Some(false)
     }
 
     /// Whether asking for a tag may tell something new.
@@ -300,6 +319,20 @@ mod tests {
     }
 
     #[test]
+    fn hole_37_what_has_failed_in_use_stays_so_until_another_node_is_there() {
+        let (mut learned, now) = (Learned::default(), Instant::now());
+        learned.note_offered(Capability::BlockReceipts, true, now);
+        assert_eq!(learned.knows(Capability::BlockReceipts, now), Some(true));
+        learned.note(Capability::BlockReceipts, false, now);
+        let later = now + BELIEVED;
+        learned.note_offered(Capability::BlockReceipts, true, later);
+        assert_eq!(learned.knows(Capability::BlockReceipts, later), Some(false));
+        learned.forget();
+        learned.note_offered(Capability::BlockReceipts, true, later);
+        assert_eq!(learned.knows(Capability::BlockReceipts, later), Some(true));
+    }
+
+    #[test]
     fn a_node_that_was_just_started_has_not_lost_its_tags() {
         let (mut learned, now) = (Learned::default(), Instant::now());
         let old = Some(1_000_000);
@@ -318,5 +351,22 @@ mod tests {
         }
         learned.note_tag(Tag::Safe, TagWord::Lacks, old, later);
         assert_eq!(learned.knows(Capability::SafeTag, later), Some(false));
+    }
+
+    #[test]
+    fn hole_20_to_have_no_pending_block_is_not_to_be_without_the_tag() {
+        let now = Instant::now();
+        for (word, expected) in [
+            (TagWord::Lacks, true),
+            (TagWord::NotYet, false),
+            (TagWord::Nothing, false),
+            (TagWord::Has, false),
+        ] {
+            let mut learned = Learned::default();
+            learned.note_tag(Tag::Pending, word, Some(7), now);
+            assert_eq!(learned.is_unknown(Tag::Pending, now), expected, "{word:?}");
+            learned.note_tag(Tag::Pending, TagWord::Has, Some(7), now);
+            assert!(!learned.is_unknown(Tag::Pending, now), "{word:?}");
+        }
     }
 }

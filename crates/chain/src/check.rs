@@ -3,7 +3,7 @@
 //! Everything that Stile cannot do without is asked once, and then what nodes differ in. Nothing is
 //! changed: what is sent as a transaction is none, so that it is refused by whoever takes any.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -25,7 +25,7 @@ use crate::fees::quote;
 use crate::hints::Hints;
 use crate::pool::one;
 use crate::probe::{ask_all, nothing_to_nobody};
-use crate::receipts::{read_receipt, receipt_call};
+use crate::receipts::{read_receipt, read_receipts, receipt_call};
 use crate::rpc::{Call, CallError, Rpc, read, read_some};
 use crate::target::{EndpointError, Scheme, Target};
 
@@ -197,9 +197,12 @@ impl NodeCheck {
             Err(error) => self.lacks("eth_getTransactionReceipt", error),
         }
         let call = Call::new(Method::BlockReceipts, json!([block]));
-        let receipts = read::<Vec<serde::de::IgnoredAny>>(one(endpoint, &call).await);
-        match receipts {
-            Ok(Some(_)) => endpoint.learn(Capability::BlockReceipts, true),
+        match read_receipts(one(endpoint, &call).await, &HashSet::from([&tx])) {
+            // Some leave out what they have, or all.
+            Ok(told) => {
+                let has = told.is_some_and(|receipts| !receipts.found.is_empty());
+                endpoint.learn(Capability::BlockReceipts, has);
+            }
             Err(error @ CallError::Said { .. }) if classify::rate_limit(&error).is_none() => {
                 endpoint.learn(Capability::BlockReceipts, false);
             }

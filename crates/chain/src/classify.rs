@@ -98,7 +98,7 @@ pub(crate) fn send_class(error: &CallError) -> SendClass {
     if *code == METHOD_NOT_FOUND {
         return SendClass::ReadOnly;
     }
-    let text = words(message, data.as_ref());
+    let text = words(message, data.as_deref());
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
     if says(&READ_ONLY)
         || NOT_FOR_YOU.iter().any(|phrase| text.starts_with(phrase))
@@ -154,10 +154,10 @@ pub(crate) fn rate_limit(error: &CallError) -> Option<Option<Duration>> {
             if send_class(error) != SendClass::Transient {
                 return None;
             }
-            let text = words(message, data.as_ref());
+            let text = words(message, data.as_deref());
             let limited = matches!(code, -32005 | 429)
                 || TOO_OFTEN.iter().any(|phrase| text.contains(phrase));
-            limited.then(|| data.as_ref().and_then(retry_after))
+            limited.then(|| data.as_deref().and_then(retry_after))
         }
         _ => None,
     }
@@ -369,7 +369,7 @@ const OWN_RULES: [&str; 10] = [
 /// Whether an endpoint rejects a transaction by a rule of its own, and not by one of the chain.
 pub(crate) fn is_own_rule(error: &CallError) -> bool {
     let CallError::Said { message, data, .. } = error else { return false };
-    let text = words(message, data.as_ref());
+    let text = words(message, data.as_deref());
     send_class(error) == SendClass::Rejected && OWN_RULES.iter().any(|phrase| text.contains(phrase))
 }
 
@@ -405,7 +405,7 @@ fn number_after(text: &str, word: &str) -> Option<u64> {
 /// transaction on to, so that it may have arrived.
 pub(crate) fn may_have_been_passed_on(error: &CallError) -> bool {
     let CallError::Said { message, data, .. } = error else { return false };
-    let text = words(message, data.as_ref());
+    let text = words(message, data.as_deref());
     send_class(error) == SendClass::Transient
         && ["timeout", "timed out", "deadline exceeded", "upstream", "gateway", "connection"]
             .iter()
@@ -441,8 +441,8 @@ const REVERTED: i64 = 3;
 /// What a node has against a transaction; `None` if the error says nothing about it.
 pub(crate) fn refusal(error: &CallError) -> Option<Refusal> {
     let CallError::Said { code, message, data } = error else { return None };
-    let returned = data.as_ref().and_then(revert_data);
-    let text = words(message, data.as_ref());
+    let returned = data.as_deref().and_then(revert_data);
+    let text = words(message, data.as_deref());
     if *code == REVERTED || returned.is_some() || text.contains("revert") {
         let decoded = returned.as_ref().and_then(|data| decode_revert_reason(data));
         let reason = decoded.as_deref().unwrap_or(message);
@@ -462,6 +462,14 @@ pub(crate) fn refusal(error: &CallError) -> Option<Refusal> {
         });
     let words = shorten(message);
     Some(if is_known { Refusal::Refused(words) } else { Refusal::Unrecognised(words) })
+}
+
+/// Whether the words are known to be about a transaction that was sent.
+pub(crate) fn is_about_a_transaction(error: &CallError) -> bool {
+    !matches!(
+        send_class(error),
+        SendClass::Unrecognised | SendClass::ReadOnly | SendClass::Transient
+    )
 }
 
 /// What nodes say of a transaction that was tried and failed inside the machine, besides what they
@@ -638,7 +646,8 @@ mod tests {
             (-32005, "Transaction gas limit exceeds block gas limit", Value::Null, None),
             (-32000, "nonce too low", json!({ "retry_after": 7 }), None),
         ] {
-            let error = CallError::Said { code, message: message.to_owned(), data: Some(data) };
+            let error =
+                CallError::Said { code, message: message.to_owned(), data: Some(data.into()) };
             assert_eq!(rate_limit(&error), expected, "{message}");
         }
         assert_eq!(rate_limit(&CallError::Limited(Some(Duration::from_secs(3)))), seconds(3));
@@ -690,7 +699,8 @@ mod tests {
             (-32015, "VM execution error.", json!(nethermind)),
             (-32603, "Error: VM Exception", json!({ "message": "reverted", "data": NO_LUCK })),
         ] {
-            let error = CallError::Said { code, message: message.to_owned(), data: Some(data) };
+            let error =
+                CallError::Said { code, message: message.to_owned(), data: Some(data.into()) };
             let Some(Refusal::Reverted { reason, data }) = refusal(&error) else {
                 panic!("{message}");
             };
@@ -705,7 +715,7 @@ mod tests {
         let error = CallError::Said {
             code: 3,
             message: "execution reverted".to_owned(),
-            data: Some(json!(overflow)),
+            data: Some(json!(overflow).into()),
         };
         let Some(Refusal::Reverted { reason, .. }) = refusal(&error) else { panic!() };
         assert!(reason.contains("overflow"), "{reason}");

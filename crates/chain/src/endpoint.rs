@@ -255,9 +255,19 @@ impl Endpoint {
         self.learned().note(capability, can, Instant::now());
     }
 
+    /// It offers something or not, by an answer that does not show how well.
+    pub(crate) fn learn_offered(&self, capability: Capability, offers: bool) {
+        self.learned().note_offered(capability, offers, Instant::now());
+    }
+
     /// Whether asking for a tag may tell something new.
     pub(crate) fn is_to_be_asked(&self, tag: Tag) -> bool {
         self.learned().is_to_be_asked(tag, Instant::now())
+    }
+
+    /// Whether it is known not to know the name of a tag.
+    pub(crate) fn is_unknown(&self, tag: Tag) -> bool {
+        self.learned().is_unknown(tag, Instant::now())
     }
 
     /// What it said when it was asked for the block of this name.
@@ -278,21 +288,21 @@ impl Endpoint {
         )
     }
 
-    /// It has estimated on top of this one, after it refused the better ones.
-    pub(crate) fn note_estimate_block(&self, block: EstimateBlock) {
-        self.learn(Capability::EstimateOnPending, block == EstimateBlock::Pending);
-        self.learn(Capability::EstimateOnBlock, block != EstimateBlock::Unnamed);
+    /// It has estimated on top of this one, after it refused those from the first that was tried.
+    pub(crate) fn note_estimate_block(&self, first: EstimateBlock, taken: EstimateBlock) {
+        taken.shows(first).into_iter().for_each(|(capability, can)| self.learn(capability, can));
     }
 
     /// Another node is behind the address: what was known is not known of that one.
     pub(crate) fn forget_capabilities(&self) {
         self.learned().forget();
+        self.block_receipts_failed.store(0, Ordering::Relaxed);
         // Another node may be there, of a chain that was made anew with fewer rules.
         *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = GasRules::default();
     }
 
-    /// A block's receipts were not to be had, by an error that does not say that they never are. What
-    /// fails again and again is as good as not offered.
+    /// A block's receipts were had, or not: by an error that does not say that they never are, or with some
+    /// left out that the endpoint has. What fails again and again is as good as not offered.
     pub(crate) fn note_block_receipts(&self, had: bool) {
         let failed = match had {
             true => 0,

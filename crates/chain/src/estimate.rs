@@ -13,9 +13,10 @@ use stile_domain::{AccessListSize, GasRules, Payload, intrinsic_gas};
 
 use crate::blocks::{Block, With, latest_call, read_block};
 use crate::calls::Method;
+use crate::capability::Capability;
 use crate::classify::{self, Refusal};
 use crate::endpoint::Endpoint;
-use crate::estimate_block::is_about_the_block;
+use crate::estimate_block::{After, EstimateBlock};
 use crate::in_turn::{Reply, in_turn};
 use crate::pool::one;
 use crate::rpc::{Answer, Bad, Call, CallError, read_some_checked};
@@ -198,19 +199,34 @@ fn middle(mut told: Vec<u64>) -> Option<u64> {
     told.get(told.len() / 2).copied()
 }
 
-/// What an endpoint answers, on top of the best block that it takes.
+/// What an endpoint answers, on top of the best block that it is known to take.
 pub(crate) async fn estimate_of(endpoint: &Endpoint, request: &Value) -> Answer {
-    let mut block = endpoint.estimate_block();
+    estimate_from(endpoint, endpoint.estimate_block(), request).await
+}
+
+/// The same, and what is known of it is found out anew.
+pub(crate) async fn estimate_anew(endpoint: &Endpoint, request: &Value) -> Answer {
+    estimate_from(endpoint, EstimateBlock::default(), request).await
+}
+
+/// What an endpoint answers on top of the first block that it takes, from this one on.
+async fn estimate_from(endpoint: &Endpoint, first: EstimateBlock, request: &Value) -> Answer {
+    let ask = async |block: EstimateBlock| {
+        one(endpoint, &Call::new(Method::EstimateGas, block.params(request))).await
+    };
+    let mut block = first;
     loop {
-        let answer = one(endpoint, &Call::new(Method::EstimateGas, block.params(request))).await;
-        match (&answer, block.next()) {
-            (Err(error), Some(next)) if is_about_the_block(error) => block = next,
-            _ => {
-                if answer.is_ok() {
-                    endpoint.note_estimate_block(block);
-                }
-                return answer;
-            }
+        let answer = ask(block).await;
+        let Err(error) = &answer else {
+            endpoint.note_estimate_block(first, block);
+            return answer;
+        };
+        let can = endpoint.knows(Capability::EstimateOnPending) == Some(true);
+        match block.after(error, can) {
+            After::Next(next) => block = next,
+            // Another refusal says less: there the transaction may rest on what is not mined.
+            After::Once(other) => return ask(other).await.or(answer),
+            After::Stop => return answer,
         }
     }
 }

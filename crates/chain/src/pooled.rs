@@ -21,8 +21,10 @@ use crate::blocks::quantity;
 use crate::calls::Method;
 use crate::classify;
 use crate::endpoint::Endpoint;
+use crate::estimate_block::is_about_the_block;
 use crate::mined::read_signed;
 use crate::rpc::{Answer, Call, CallError, read};
+use crate::tags::{Tag, is_about_a_tag};
 use crate::{ChainError, ChainPool};
 
 /// What an endpoint has of an account, with what is in its pool.
@@ -82,9 +84,8 @@ impl ChainPool {
         let latest = counts.next()?.inspect_err(|error| endpoint.note(error)).ok()?;
         let pending = match counts.next()? {
             Ok(pending) => Some(pending),
-            // A node that has no pool to count, and says so.
-            Err(error) if is_no_word(&error) => return None,
-            Err(_) => None,
+            Err(error) if counts_no_pool(&error, endpoint.is_unknown(Tag::Pending)) => None,
+            Err(_) => return None,
         };
         let below = first_cursor(latest, pending);
         let endpoint_name = endpoint.shown().to_owned();
@@ -104,10 +105,12 @@ impl ChainPool {
     }
 }
 
-/// Whether an error says nothing of what the endpoint has: it may have more.
-fn is_no_word(error: &CallError) -> bool {
-    !matches!(error, CallError::Said { .. } | CallError::Unreadable(_))
-        || classify::rate_limit(error).is_some()
+/// Whether an error to the question for a count with the pool says that the node counts no pool. Any other
+/// says nothing of what is in it: a node in trouble may have something there.
+fn counts_no_pool(error: &CallError, is_tag_unknown: bool) -> bool {
+    matches!(error, CallError::Said { .. })
+        && classify::rate_limit(error).is_none()
+        && (is_tag_unknown || is_about_the_block(error) || is_about_a_tag(error))
 }
 
 /// What a pool has of one account, by nonce: what can be mined next, and what waits for others.
@@ -124,4 +127,34 @@ fn content(answer: Answer) -> Vec<Box<RawValue>> {
     let content = read::<Content>(answer).ok().flatten();
     let all = content.map(|it| it.pending.into_values().chain(it.queued.into_values()));
     all.map(Iterator::collect).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hole_20_only_a_node_without_the_tag_says_that_it_counts_no_pool() {
+        let said =
+            |code, message: &str| CallError::Said { code, message: message.to_owned(), data: None };
+        for (error, by_itself, where_unknown) in [
+            (said(-32602, "invalid argument 1: hex string without 0x prefix"), true, true),
+            (said(-32601, "Unsupported block tag: pending"), true, true),
+            (said(-32000, "pending state is not available"), true, true),
+            (said(-32000, "invalid block number"), true, true),
+            (said(-32603, "Internal error"), false, true),
+            (said(-32000, "header not found"), false, true),
+            (said(-32000, "missing trie node"), false, true),
+            (said(-32000, "cannot unmarshal the upstream's answer"), false, true),
+            (said(-32601, "method not found"), false, true),
+            (said(-32005, "rate limit reached"), false, false),
+            (CallError::Unreadable(Box::default()), false, false),
+            (CallError::Garbled("nothing"), false, false),
+            (CallError::Http(500), false, false),
+            (CallError::Unreachable, false, false),
+        ] {
+            assert_eq!(counts_no_pool(&error, false), by_itself, "{error}");
+            assert_eq!(counts_no_pool(&error, true), where_unknown, "{error}");
+        }
+    }
 }

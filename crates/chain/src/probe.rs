@@ -21,7 +21,7 @@ use crate::calls::Method;
 use crate::capability::{Capability, CapabilityRow};
 use crate::classify;
 use crate::endpoint::Endpoint;
-use crate::estimate::estimate_of;
+use crate::estimate::estimate_anew;
 use crate::known::known_call;
 use crate::pool::one;
 use crate::rpc::{Answer, Call, read, read_some};
@@ -232,9 +232,11 @@ async fn ask_version(endpoint: &Endpoint) -> bool {
 pub(crate) async fn ask_all(endpoint: &Endpoint) {
     let mut is_complete = true;
     ask_version(endpoint).await;
-    let mut note = |capability, can: Option<bool>| match can {
-        Some(can) => endpoint.learn(capability, can),
-        None => is_complete = false,
+    let mut note = |capability, can: Option<bool>| match (capability, can) {
+        // Asked of a block that is none, it shows only that the method is known.
+        (Capability::BlockReceipts, Some(can)) => endpoint.learn_offered(capability, can),
+        (_, Some(can)) => endpoint.learn(capability, can),
+        (_, None) => is_complete = false,
     };
     if let Ok(Some(block)) = read_block(one(endpoint, &latest_call(With::Hashes)).await) {
         endpoint.note_block(&block);
@@ -252,8 +254,9 @@ pub(crate) async fn ask_all(endpoint: &Endpoint) {
         let answer = one(endpoint, &Call::new(method, params)).await;
         note(capability, offers_method(&answer));
     }
-    // What it comes to is noted where it is asked.
-    let _ = estimate_of(endpoint, &nothing_to_nobody()).await;
+    // What it comes to is noted where it is asked. A refusal may have been learned in error, or may have
+    // passed.
+    let _ = estimate_anew(endpoint, &nothing_to_nobody()).await;
     endpoint.asked().note_all(is_complete, Instant::now());
 }
 

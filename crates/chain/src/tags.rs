@@ -93,6 +93,17 @@ const NO_SUCH_TAG: [&str; 12] = [
     "unsupported",
 ];
 
+/// The same where something else was asked than the block, so that only words about a tag are one.
+const ABOUT_A_TAG: [&str; 5] =
+    ["0x prefix", "block tag", "blocktag", "invalid block number", "invalid blocknumber"];
+
+/// Whether a node says that it does not know a tag, whatever was asked of it.
+pub(crate) fn is_about_a_tag(error: &CallError) -> bool {
+    let CallError::Said { message, .. } = error else { return false };
+    let text = message.to_ascii_lowercase();
+    ABOUT_A_TAG.iter().any(|phrase| text.contains(phrase))
+}
+
 /// Invalid parameters.
 const INVALID_PARAMS: i64 = -32602;
 

@@ -180,64 +180,79 @@ impl View {
 
     /// The receipts of those of the transactions that are in this block, as far as the endpoint has
     /// them: a node may index a block a moment after it shows it. Asked for all at once where the
-    /// endpoint offers that, else one by one in a batch.
+    /// endpoint offers that, else, and for what is not among them, one by one in a batch.
     pub async fn receipts_in(
         &self,
         block: &Header,
         wanted: &[B256],
     ) -> Result<Vec<Receipt>, ChainError> {
-        let hashes: HashSet<&B256> = wanted.iter().collect();
-        let mut receipts = match wanted {
-            [] => Vec::new(),
+        match wanted {
+            [] => Ok(Vec::new()),
             // A single one is had for less than a whole block's.
-            [_] => self.receipts_of(wanted).await?,
-            _ if self.endpoint.lacks_block_receipts() => self.receipts_of(wanted).await?,
-            _ => match self.receipts_of_block(block, &hashes).await? {
-                Some(receipts) => receipts,
-                None => self.receipts_of(wanted).await?,
-            },
-        };
-        receipts.retain(|receipt| {
-            receipt.block_hash == block.hash && receipt.block_number == block.height
-        });
-        Ok(receipts)
-    }
-
-    /// `None` if the endpoint does not offer it, or is not done with a large block in time, or refuses
-    /// it for another reason: one by one it may be.
-    async fn receipts_of_block(
-        &self,
-        block: &Header,
-        wanted: &HashSet<&B256>,
-    ) -> Result<Option<Vec<Receipt>>, ChainError> {
-        let call = Call::new(Method::BlockReceipts, json!([block.hash]));
-        match read_receipts(one(&self.endpoint, &call).await, wanted) {
-            Ok(Some(receipts)) => {
-                self.endpoint.note_block_receipts(true);
-                Ok(Some(self.readable(receipts)))
+            [_] => self.receipts_one_by_one(block, wanted).await,
+            _ if self.endpoint.lacks_block_receipts() => {
+                self.receipts_one_by_one(block, wanted).await
             }
-            Ok(None) => self.tell(Err(CallError::Garbled("that it does not have the block"))),
-            Err(error) if classify::is_unsupported(&error) => {
-                self.endpoint.learn(Capability::BlockReceipts, false);
-                Ok(None)
-            }
-            Err(error) if may_be_had_one_by_one(&error) => {
-                self.endpoint.note_block_receipts(false);
-                Ok(None)
-            }
-            Err(error) => self.tell(Err(error)),
+            _ => self.receipts_of_block(block, wanted).await,
         }
     }
 
-    async fn receipts_of(&self, wanted: &[B256]) -> Result<Vec<Receipt>, ChainError> {
-        let told = receipts_by_hash(&self.endpoint, wanted, self.batch_limit).await;
-        Ok(self.readable(self.tell(told)?))
+    /// One by one, too, where the endpoint does not offer it, or is not done with a large block in time,
+    /// or refuses it for another reason; and so what it leaves out.
+    async fn receipts_of_block(
+        &self,
+        block: &Header,
+        wanted: &[B256],
+    ) -> Result<Vec<Receipt>, ChainError> {
+        let hashes: HashSet<&B256> = wanted.iter().collect();
+        let call = Call::new(Method::BlockReceipts, json!([block.hash]));
+        let told = match read_receipts(one(&self.endpoint, &call).await, &hashes) {
+            Ok(told) => told,
+            Err(error) if classify::is_unsupported(&error) => {
+                self.endpoint.learn(Capability::BlockReceipts, false);
+                return self.receipts_one_by_one(block, wanted).await;
+            }
+            Err(error) if may_be_had_one_by_one(&error) => {
+                self.endpoint.note_block_receipts(false);
+                return self.receipts_one_by_one(block, wanted).await;
+            }
+            Err(error) => return self.tell(Err(error)),
+        };
+        let has_block = told.is_some();
+        let Receipts { mut found, unread } = told.unwrap_or_default();
+        found.retain(|receipt| is_in(receipt, block));
+        let there: HashSet<B256> = found.iter().map(|receipt| receipt.tx_hash).collect();
+        let missing: Vec<B256> =
+            wanted.iter().filter(|hash| !there.contains(*hash)).copied().collect();
+        if missing.is_empty() {
+            self.endpoint.note_block_receipts(true);
+            return Ok(found);
+        }
+        let others = self.receipts_one_by_one(block, &missing).await?;
+        if !others.is_empty() {
+            // It has what it left out.
+            self.endpoint.note_block_receipts(false);
+        } else if !has_block {
+            return self.tell(Err(CallError::Garbled("that it does not have the block")));
+        }
+        if others.len() < missing.len() {
+            unread.iter().for_each(|error| self.note_unread(error));
+        }
+        found.extend(others);
+        Ok(found)
     }
 
-    /// Those that can be read. The others are as if the endpoint did not have them: another one may.
-    fn readable(&self, receipts: Receipts) -> Vec<Receipt> {
-        receipts.unread.iter().for_each(|error| self.note_unread(error));
-        receipts.found
+    async fn receipts_one_by_one(
+        &self,
+        block: &Header,
+        wanted: &[B256],
+    ) -> Result<Vec<Receipt>, ChainError> {
+        let told = receipts_by_hash(&self.endpoint, wanted, self.batch_limit).await;
+        let Receipts { mut found, unread } = self.tell(told)?;
+        // Those that cannot be read are as if the endpoint did not have them: another one may.
+        unread.iter().for_each(|error| self.note_unread(error));
+        found.retain(|receipt| is_in(receipt, block));
+        Ok(found)
     }
 
     fn note_unread(&self, error: &CallError) {
@@ -255,6 +270,10 @@ impl View {
             ChainError::Unreachable { chain: self.chain, said }
         })
     }
+}
+
+fn is_in(receipt: &Receipt, block: &Header) -> bool {
+    receipt.block_hash == block.hash && receipt.block_number == block.height
 }
 
 /// Whether a block's receipts failed in a way that says nothing about single ones. What the endpoint

@@ -6,6 +6,7 @@
 //! | `bad_input` | every call refuses what it cannot use, says which field, and writes nothing |
 //! | `bad_tx` | the same for the calls about transactions |
 //! | `care` | what is done about a signer that does not move |
+//! | `chains` | chains, for whoever may see them |
 //! | `enough` | gas that is enough to begin with, and money that is enough for the queue |
 //! | `holds` | allocate and mark |
 //! | `lane_keys` | a key is for the chains that its entry names |
@@ -28,6 +29,8 @@ mod bad_input;
 mod bad_tx;
 #[path = "http/care.rs"]
 mod care;
+#[path = "http/chains.rs"]
+mod chains;
 #[path = "http/enough.rs"]
 mod enough;
 #[path = "http/holds.rs"]

@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::{CallError, LONGEST_ANSWER};
 use crate::classify;
@@ -82,16 +84,29 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(moment(told)?.duration_since(now).try_into().unwrap_or(Duration::ZERO))
 }
 
+/// The longest body in which it is looked for when to come back.
+const LONGEST_REFUSAL: usize = 16 * 1024;
+
 /// The same in the JSON-RPC error that came with it.
 fn told_inside(text: &[u8]) -> Option<Duration> {
+    if text.len() > LONGEST_REFUSAL {
+        return None;
+    }
     let value: serde_json::Value = serde_json::from_slice(text).ok()?;
     let reply = value.get(0).unwrap_or(&value);
     classify::retry_after(reply.pointer("/error/data")?)
 }
 
 fn looks_like_json_rpc(text: &[u8]) -> bool {
-    serde_json::from_slice::<serde_json::Value>(text)
-        .is_ok_and(|value| value.is_array() || value.get("jsonrpc").is_some())
+    #[derive(Deserialize)]
+    struct Reply {
+        #[serde(rename = "jsonrpc")]
+        _version: IgnoredAny,
+    }
+    match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'[') => serde_json::from_slice::<IgnoredAny>(text).is_ok(),
+        _ => serde_json::from_slice::<Reply>(text).is_ok(),
+    }
 }
 
 #[cfg(test)]
@@ -122,5 +137,28 @@ mod tests {
         let body = br#"{"jsonrpc":"2.0","error":{"code":429,"data":{"retry_after":9}}}"#;
         assert_eq!(told_inside(body), Some(Duration::from_secs(9)));
         assert_eq!(told_inside(b"slow down"), None);
+    }
+
+    #[test]
+    fn a_refusal_is_told_from_a_page() {
+        for (text, expected) in [
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000}}"#, true),
+            (r#"{"jsonrpc":null}"#, true),
+            (r#" [{"jsonrpc":"2.0"}]"#, true),
+            ("[]", true),
+            ("[", false),
+            (r#"{"error":"not here"}"#, false),
+            (r#""jsonrpc""#, false),
+            ("<html>", false),
+            ("", false),
+        ] {
+            assert_eq!(looks_like_json_rpc(text.as_bytes()), expected, "{text}");
+        }
+        let refusal = |more: usize| {
+            let (error, padding) = (r#"{"data":{"retry_after":9}}"#, " ".repeat(more));
+            format!(r#"{{"error":{error}{padding}}}"#)
+        };
+        assert_eq!(told_inside(refusal(9).as_bytes()), Some(Duration::from_secs(9)));
+        assert_eq!(told_inside(refusal(LONGEST_REFUSAL).as_bytes()), None);
     }
 }

@@ -76,7 +76,12 @@ pub(crate) enum CallError {
     #[error("answered {0}")]
     Unreadable(Box<Unread>),
     #[error("error {code}: {message}")]
-    Said { code: i64, message: String, data: Option<Value> },
+    Said {
+        code: i64,
+        message: String,
+        /// Shared: one error may be the answer to each call of a batch.
+        data: Option<Arc<Value>>,
+    },
 }
 
 /// How long an answer was waited for, and to which question: the first of a batch.

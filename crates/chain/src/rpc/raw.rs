@@ -31,7 +31,7 @@ pub(crate) struct Bad {
 }
 
 /// What cannot be read of an answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Unread {
     method: Option<&'static str>,
     field: String,

@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn said(data: serde_json::Value) -> CallError {
-        CallError::Said { code: -32005, message: "slow down".to_owned(), data: Some(data) }
+        CallError::Said { code: -32005, message: "slow down".to_owned(), data: Some(data.into()) }
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! What is written to an endpoint and what is read from it. Nothing of it is trusted: an answer
-//! counts only under the number of its question.
+//! counts only under the number of its question, and what nobody asked for takes no memory.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use serde::de::{DeserializeSeed, Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -35,24 +38,34 @@ pub(super) fn write(calls: &[Call], first: u64) -> String {
 
 #[derive(Deserialize)]
 struct Reply<'a> {
-    #[serde(default)]
-    id: Value,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
-    #[serde(default)]
-    error: Option<Fault>,
+    #[serde(borrow, default)]
+    error: Option<Fault<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Fault {
-    #[serde(default)]
-    code: Value,
-    #[serde(default)]
-    message: Value,
-    #[serde(default)]
-    data: Option<Value>,
+struct Fault<'a> {
+    #[serde(borrow, default)]
+    code: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
 }
 
+/// How many replies more than questions are read: some of those to other questions may be among them.
+const FURTHER: usize = 16;
+
+/// The longest text of an error's data that is kept, where it is a text: what a contract returned.
+const LONGEST_TEXT_DATA: usize = 128 * 1024;
+
+/// The longest of any other kind, which takes many times as much memory.
+const LONGEST_DATA: usize = 16 * 1024;
+
+const TOO_MANY: CallError = CallError::Garbled("many more answers than there were questions");
 const NOT_JSON_RPC: CallError = CallError::Garbled("something that is not JSON-RPC");
 const MISSING: CallError = CallError::Garbled("a batch in which this call is missing");
 
@@ -66,7 +79,7 @@ pub(super) fn read(
 ) -> Result<Option<Vec<Answer>>, CallError> {
     let is_list = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
     let replies: Vec<Reply<'_>> = if is_list {
-        serde_json::from_slice(text).map_err(|_| NOT_JSON_RPC)?
+        read_list(text, count.saturating_add(FURTHER))?
     } else {
         vec![serde_json::from_slice(text).map_err(|_| NOT_JSON_RPC)?]
     };
@@ -82,10 +95,10 @@ pub(super) fn read(
     let mut answers: Vec<Option<Answer>> = Vec::new();
     answers.resize_with(count, || None);
     for reply in replies {
-        let place = match place(&reply.id, first, count) {
+        let place = match place(reply.id, first, count) {
             Some(place) => place,
             // A request that was not understood is answered without its number.
-            None if count == 1 && reply.id.is_null() && reply.error.is_some() => 0,
+            None if count == 1 && reply.id.is_none() && reply.error.is_some() => 0,
             None => continue,
         };
         // Two answers to one question: neither is known to be the right one.
@@ -104,9 +117,61 @@ fn is_refusal_of_batches(error: &CallError) -> bool {
     matches!(code, -32600 | -32601 | -32700) || message.to_ascii_lowercase().contains("batch")
 }
 
-fn place(id: &Value, first: u64, count: usize) -> Option<usize> {
-    let id = id.as_u64().or_else(|| id.as_str()?.parse().ok())?;
+fn place(id: Option<&RawValue>, first: u64, count: usize) -> Option<usize> {
+    let id = number::<u64>(id?)?;
     usize::try_from(id.checked_sub(first)?).ok().filter(|place| *place < count)
+}
+
+/// A whole number, which some write as a text.
+pub(super) fn number<T: std::str::FromStr>(told: &RawValue) -> Option<T> {
+    let text = told.get();
+    let inside = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inside.unwrap_or(text).parse().ok()
+}
+
+/// A list of so many replies at most. Of a longer one, nothing more is read.
+fn read_list(text: &[u8], most: usize) -> Result<Vec<Reply<'_>>, CallError> {
+    let mut is_longer = false;
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let replies = Replies { most, is_longer: &mut is_longer }.deserialize(&mut json);
+    match replies.and_then(|replies| json.end().map(|()| replies)) {
+        Ok(replies) => Ok(replies),
+        Err(_) if is_longer => Err(TOO_MANY),
+        Err(_) => Err(NOT_JSON_RPC),
+    }
+}
+
+struct Replies<'s> {
+    most: usize,
+    is_longer: &'s mut bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Replies<'_> {
+    type Value = Vec<Reply<'de>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Replies<'_> {
+    type Value = Vec<Reply<'de>>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list of replies")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut replies = Vec::new();
+        while let Some(reply) = list.next_element()? {
+            if replies.len() == self.most {
+                *self.is_longer = true;
+                return Err(A::Error::custom("a longer list"));
+            }
+            replies.push(reply);
+        }
+        Ok(replies)
+    }
 }
 
 impl Reply<'_> {
@@ -120,16 +185,25 @@ impl Reply<'_> {
     }
 }
 
-impl Fault {
+impl Fault<'_> {
     fn into_error(self, target: &Target) -> CallError {
-        let code = self.code.as_i64().or_else(|| self.code.as_str()?.parse().ok()).unwrap_or(0);
-        let message = match &self.message {
-            Value::String(text) => target.clean(text, TEXT_LIMIT),
-            Value::Null => String::new(),
-            other => target.clean(&other.to_string(), TEXT_LIMIT),
+        let code = self.code.and_then(number).unwrap_or(0);
+        let message = match self.message.map(RawValue::get) {
+            None => String::new(),
+            Some(told) => match serde_json::from_str::<String>(told) {
+                Ok(text) => target.clean(&text, TEXT_LIMIT),
+                Err(_) => target.clean(told, TEXT_LIMIT),
+            },
         };
-        CallError::Said { code, message, data: self.data }
+        CallError::Said { code, message, data: self.data.and_then(kept).map(Arc::new) }
     }
+}
+
+/// An error's data, if that is short enough to be kept.
+fn kept(data: &RawValue) -> Option<Value> {
+    let text = data.get();
+    let most = if text.starts_with('"') { LONGEST_TEXT_DATA } else { LONGEST_DATA };
+    (text.len() <= most).then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -181,6 +255,61 @@ mod tests {
         assert!(matches!(read_all(busy, 2), Err(CallError::Said { code: -32005, .. })));
         assert_eq!(read_all("<html>", 2).unwrap_err(), NOT_JSON_RPC);
         assert_eq!(read_all("", 1).unwrap_err(), NOT_JSON_RPC);
+    }
+
+    #[test]
+    fn data_is_kept_up_to_a_length() {
+        let returned = |bytes: usize| json!(format!("0x{}", "08".repeat(bytes)));
+        for (data, is_kept) in [
+            (json!({ "retry_after": 7 }), true),
+            (returned(60_000), true),
+            (returned(70_000), false),
+            (json!({ "data": returned(7_000) }), true),
+            (json!({ "data": returned(9_000) }), false),
+            (json!(vec![0; 9_000]), false),
+            (Value::Null, false),
+        ] {
+            let error = json!({ "code": 3, "message": "execution reverted", "data": data });
+            let text = json!([{ "id": 7, "error": error }, { "id": 8, "error": error }]);
+            for answer in read_all(&text.to_string(), 2).unwrap().unwrap() {
+                let Err(CallError::Said { code: 3, message, data: found }) = answer else {
+                    panic!("{answer:?}")
+                };
+                assert_eq!(message, "execution reverted");
+                let is_whole = found.is_some_and(|found| *found == data);
+                assert_eq!(is_whole, is_kept, "{} bytes", data.to_string().len());
+            }
+        }
+    }
+
+    #[test]
+    fn of_many_more_replies_than_questions_nothing_is_read() {
+        let replies = |count: u64| (0..count).map(|n| json!({ "id": 7 + n, "result": n }));
+        let most = 2 + FURTHER as u64;
+        let few = read_all(&replies(most).collect::<Value>().to_string(), 2).unwrap().unwrap();
+        assert!(few.iter().all(Result::is_ok));
+        let many: Value = replies(most + 1).collect();
+        assert_eq!(read_all(&many.to_string(), 2).unwrap_err(), TOO_MANY);
+        // What comes after them is not even looked at.
+        let endless = many.to_string().replace(']', ",{},{},");
+        assert_eq!(read_all(&endless, 2).unwrap_err(), TOO_MANY);
+        assert_eq!(read_all("[{},{},", 2).unwrap_err(), NOT_JSON_RPC);
+        assert_eq!(read_all("[] []", 2).unwrap_err(), NOT_JSON_RPC);
+    }
+
+    #[test]
+    fn numbers_and_messages_are_read_as_they_are_written() {
+        for (error, expected) in [
+            (json!({ "code": "-32000", "message": "no" }), (-32000, "no")),
+            (json!({ "code": 1.5, "message": { "why": 7 } }), (0, "{\"why\":7}")),
+            (json!({ "code": [1, 2], "message": null }), (0, "")),
+            (json!({ "message": "a \"word\"\n" }), (0, "a \"word\" ")),
+        ] {
+            let text = json!({ "id": "7", "error": error }).to_string();
+            let answer = read_all(&text, 1).unwrap().unwrap().remove(0);
+            let Err(CallError::Said { code, message, .. }) = answer else { panic!("{answer:?}") };
+            assert_eq!((code, message.as_str()), expected, "{text}");
+        }
     }
 
     #[test]

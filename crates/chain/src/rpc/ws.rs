@@ -15,7 +15,8 @@ use reqwest::Url;
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::AbortHandle;
@@ -249,13 +250,21 @@ fn subscription() -> Message {
 
 /// As much of a message as it takes to see whom it is for.
 #[derive(Deserialize)]
-struct Envelope {
-    #[serde(default)]
-    id: Value,
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
     #[serde(default)]
     method: Option<String>,
     #[serde(default)]
     error: Option<serde::de::IgnoredAny>,
+}
+
+/// Of a list, the first one's tells whose it is.
+fn envelope(text: &str) -> Option<Envelope<'_>> {
+    match text.trim_start().strip_prefix('[') {
+        Some(list) => serde_json::Deserializer::from_str(list).into_iter().next()?.ok(),
+        None => serde_json::from_str(text).ok(),
+    }
 }
 
 fn receive(
@@ -265,19 +274,14 @@ fn receive(
     announces: &Announces,
     subscribed: Instant,
 ) {
-    let envelope = if text.trim_start().starts_with('[') {
-        serde_json::from_str::<Vec<Envelope>>(&text).ok().and_then(|list| list.into_iter().next())
-    } else {
-        serde_json::from_str::<Envelope>(&text).ok()
-    };
-    let Some(envelope) = envelope else { return };
+    let Some(envelope) = envelope(&text) else { return };
     if envelope.method.as_deref() == Some("eth_subscription") {
         if let Some(heads) = heads {
             heads.announce();
         }
         return;
     }
-    let Some(id) = envelope.id.as_u64() else {
+    let Some(id) = envelope.id.and_then(wire::number::<u64>) else {
         // A batch that was refused as a whole comes back without a number. With one open question
         // there is no doubt whose it is.
         if envelope.error.is_some() && open.len() == 1 {
@@ -344,6 +348,22 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whose_a_message_is_shows_at_its_beginning() {
+        for (text, id) in [
+            (r#"{"id":7,"result":[1,2]}"#, Some(7)),
+            (r#" [ {"id":8,"result":null},{"id":9}]"#, Some(8)),
+            // The rest is for whoever asked.
+            (r#"[{"id":8},"#, Some(8)),
+            (r#"{"id":null,"error":{}}"#, None),
+            ("[]", None),
+            ("7", None),
+        ] {
+            let found = envelope(text).and_then(|it| it.id).and_then(wire::number::<u64>);
+            assert_eq!(found, id, "{text}");
+        }
+    }
 
     #[test]
     fn base64_is_as_the_standard_says() {

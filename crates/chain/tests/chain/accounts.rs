@@ -186,3 +186,29 @@ async fn absurd_counts_and_balances_are_errors() {
         assert!(view.counts_at(Address::ZERO, &[1]).await.is_err(), "{answer}");
     }
 }
+
+/// Row 20: a node in trouble may have something in its pool, and only one without the tag says that it counts
+/// none.
+#[tokio::test]
+async fn hole_20_an_error_is_no_word_about_a_pool() {
+    for (pending, is_word) in [
+        (Ok(json!("0x7")), true),
+        (Err(json!({ "code": -32602, "message": "unknown block tag pending" })), true),
+        (Err(json!({ "code": -32603, "message": "Internal error" })), false),
+        (Err(json!({ "code": -32000, "message": "missing trie node" })), false),
+        (Ok(json!({})), false),
+        (Ok(json!(null)), false),
+    ] {
+        let told = pending.clone();
+        let node = Fake::start(move |method, params| match (method, params[1].as_str()) {
+            ("eth_getTransactionCount", Some("pending")) => told.clone(),
+            ("eth_getTransactionCount", _) => Ok(json!("0x5")),
+            _ => look(method, 5).ok_or_else(not_found),
+        })
+        .await;
+        let pool = pool([node.url()]);
+        let told = pool.pools(Address::ZERO, 9, Duration::from_secs(10)).await.unwrap();
+        assert_eq!(told.all.len(), usize::from(is_word), "{pending:?}");
+        assert_eq!(told.silent.is_empty(), is_word, "{pending:?}");
+    }
+}

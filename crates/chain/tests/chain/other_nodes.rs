@@ -1,11 +1,12 @@
 //! Nodes that can do less than others.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stile_chain::{PoolOptions, ReceiptAnswer, Supported, Tag};
+use stile_chain::{ChainPool, EstimateError, PoolOptions, ReceiptAnswer, Supported, Tag, check};
 use stile_domain::{Address, B256, FeeQuote, Payload};
 
 use crate::support::{Fake, block, look, not_found, pool, pool_with};
@@ -122,6 +123,105 @@ async fn hole_37_estimates_are_made_on_whatever_block_the_node_takes() {
     }
 }
 
+/// Row 37: a node that says no to what is pending in words of its own is asked on the newest block, and nothing
+/// is learned from it.
+#[tokio::test]
+async fn hole_37_an_unknown_error_on_what_is_pending_has_the_newest_block_tried() {
+    for (code, message) in [
+        (-32000, "the state to come is not kept"),
+        (-32603, "Internal error"),
+        (-32000, "header not found"),
+    ] {
+        let (node, counts) = node(move |method, params| match method {
+            "eth_estimateGas" if params[1] == "pending" => {
+                Some(Err(json!({ "code": code, "message": message })))
+            }
+            "eth_estimateGas" => Some(Ok(json!("0x5208"))),
+            _ => None,
+        })
+        .await;
+        let pool = pool([node.url()]);
+        let payload = Payload { to: Some(Address::ZERO), ..Payload::default() };
+        for times in 1..=3 {
+            assert_eq!(pool.estimate_gas(Address::ZERO, &payload).await, Ok(21_000), "{message}");
+            assert_eq!(count(&counts, "eth_estimateGas"), 2 * times, "{message}");
+            assert_eq!(on_pending(&pool), Supported::Unknown, "{message}");
+        }
+    }
+}
+
+/// What is known of an endpoint's estimates on what is pending.
+fn on_pending(pool: &ChainPool) -> Supported {
+    let known = pool.capabilities().remove(0);
+    known.rows.iter().find(|row| row.name == "estimate-on-pending").unwrap().supported
+}
+
+/// Row 37: whoever wrote a contract does not choose the block that all others are estimated on.
+#[tokio::test]
+async fn hole_37_a_contracts_words_do_not_move_estimates_to_another_block() {
+    let node = Fake::start(|method, params| match method {
+        "eth_estimateGas" => match (params[0].get("data"), params[1].as_str()) {
+            (Some(_), Some("pending")) => {
+                Err(json!({ "code": 3, "message": "execution reverted: pending block" }))
+            }
+            _ => Ok(json!("0x5208")),
+        },
+        method => Ok(json!(look(method, 5))),
+    })
+    .await;
+    let pool = pool([node.url()]);
+    let plain = Payload { to: Some(Address::ZERO), ..Payload::default() };
+    let hostile = Payload { data: vec![1].into(), ..plain.clone() };
+    assert_eq!(pool.estimate_gas(Address::ZERO, &plain).await, Ok(21_000));
+    let refused = pool.estimate_gas(Address::ZERO, &hostile).await.unwrap_err();
+    assert!(matches!(refused, EstimateError::Reverted { .. }), "{refused:?}");
+    assert_eq!(on_pending(&pool), Supported::Yes);
+}
+
+/// Row 37: an endpoint that refused what is pending once is tried again, and another node behind its
+/// address is another one.
+#[tokio::test]
+async fn hole_37_a_no_to_estimates_on_what_is_pending_is_corrected() {
+    let (refuses, away) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+    let version = Arc::new(AtomicU32::new(1));
+    let told = (Arc::clone(&refuses), Arc::clone(&away), Arc::clone(&version));
+    let node = Fake::start(move |method, params| match method {
+        _ if told.1.load(Relaxed) => Err(json!({ "code": -32603, "message": "starting" })),
+        "web3_clientVersion" => Ok(json!(format!("node/{}", told.2.load(Relaxed)))),
+        "eth_estimateGas" if params[1] == "pending" && told.0.load(Relaxed) => {
+            Err(json!({ "code": -32000, "message": "pending state is not available" }))
+        }
+        "eth_estimateGas" => Ok(json!("0x5208")),
+        method => look(method, 5).ok_or_else(not_found),
+    })
+    .await;
+    let pool = pool([node.url()]);
+    let payload = Payload { to: Some(Address::ZERO), ..Payload::default() };
+    let estimate =
+        async || assert_eq!(pool.estimate_gas(Address::ZERO, &payload).await, Ok(21_000));
+    estimate().await;
+    assert_eq!(on_pending(&pool), Supported::No, "it has refused it");
+    refuses.store(false, Relaxed);
+    estimate().await;
+    assert_eq!(on_pending(&pool), Supported::No, "that is remembered");
+    pool.learn().await;
+    assert_eq!(on_pending(&pool), Supported::Yes, "it was tried again");
+
+    refuses.store(true, Relaxed);
+    estimate().await;
+    assert_eq!(on_pending(&pool), Supported::No);
+    away.store(true, Relaxed);
+    assert!(pool.view().await.is_err());
+    pool.learn().await;
+    refuses.store(false, Relaxed);
+    away.store(false, Relaxed);
+    version.store(2, Relaxed);
+    testkit::eventually("the endpoint to be back", async || pool.view().await.ok()).await;
+    pool.learn().await;
+    assert_eq!(on_pending(&pool), Supported::Yes, "it is another node");
+    assert_eq!(pool.capabilities()[0].client_version.as_deref(), Some("node/2"));
+}
+
 type Counts = Arc<Mutex<BTreeMap<String, u32>>>;
 
 /// A node with these answers in the place of a healthy one's, and how often each method was asked.
@@ -192,6 +292,119 @@ async fn hole_37_receipts_by_block_that_always_fail_are_given_up() {
         assert_eq!(view.receipts_in(&head, &wanted).await.unwrap(), []);
     }
     assert_eq!(count(&counts, "eth_getBlockReceipts"), 3);
+}
+
+fn receipt_in_5(hash: &Value) -> Value {
+    json!({
+        "transactionHash": hash,
+        "blockNumber": "0x5",
+        "blockHash": block(5)["hash"],
+        "transactionIndex": "0x0",
+        "status": "0x1",
+        "gasUsed": "0x5208",
+    })
+}
+
+/// Row 37: an endpoint may leave out of a block's receipts what it has. Each answer of this kind is made up
+/// for by asking singly, and such an endpoint is soon not asked for whole blocks any more.
+#[tokio::test]
+async fn hole_37_receipts_that_a_block_lacks_are_asked_for_one_by_one() {
+    let wanted: Vec<B256> = (1..=3).map(B256::repeat_byte).collect();
+    let elsewhere = {
+        let mut receipt = receipt_in_5(&json!(wanted[0]));
+        receipt["blockHash"] = json!(B256::repeat_byte(9));
+        receipt
+    };
+    for (at_once, singly) in [
+        (json!([]), 3),
+        (json!(null), 3),
+        (json!([receipt_in_5(&json!(wanted[1]))]), 2),
+        (json!([elsewhere, receipt_in_5(&json!(wanted[1])), receipt_in_5(&json!(wanted[2]))]), 1),
+        (json!([{ "transactionHash": wanted[0] }]), 3),
+    ] {
+        let told = at_once.clone();
+        let (node, counts) = node(move |method, params| match method {
+            "eth_getBlockReceipts" => Some(Ok(told.clone())),
+            "eth_getTransactionReceipt" => Some(Ok(receipt_in_5(&params[0]))),
+            _ => None,
+        })
+        .await;
+        let pool = pool([node.url()]);
+        pool.view().await.unwrap();
+        for _ in 0..6 {
+            let view = pool.view().await.unwrap();
+            let head = *view.head();
+            let mut found = view.receipts_in(&head, &wanted).await.unwrap();
+            found.sort_by_key(|receipt| receipt.tx_hash);
+            let found: Vec<B256> = found.into_iter().map(|receipt| receipt.tx_hash).collect();
+            assert_eq!(found, wanted, "{at_once}");
+            assert_eq!(view.trouble(), None, "{at_once}");
+        }
+        assert_eq!(count(&counts, "eth_getBlockReceipts"), 3, "{at_once}");
+        assert_eq!(count(&counts, "eth_getTransactionReceipt"), 3 * singly + 3 * 3, "{at_once}");
+        // That the method is known does not help.
+        pool.learn().await;
+        let known = pool.capabilities().remove(0);
+        let row = known.rows.iter().find(|row| row.name == "block-receipts").unwrap();
+        assert_eq!(row.supported, Supported::No, "{at_once}");
+    }
+}
+
+/// Row 37: a node that shows no receipts at all is not said to leave some out.
+#[tokio::test]
+async fn hole_37_a_node_that_is_a_moment_late_with_receipts_keeps_its_name() {
+    for (at_once, expected) in [(json!([]), Some(0)), (json!(null), None)] {
+        let told = at_once.clone();
+        let (node, counts) = node(move |method, _| match method {
+            "eth_getBlockReceipts" => Some(Ok(told.clone())),
+            "eth_getTransactionReceipt" => Some(Ok(Value::Null)),
+            _ => None,
+        })
+        .await;
+        let pool = pool([node.url()]);
+        let wanted: Vec<B256> = (1..=3).map(B256::repeat_byte).collect();
+        for _ in 0..5 {
+            let view = pool.view().await.unwrap();
+            let head = *view.head();
+            let found = view.receipts_in(&head, &wanted).await.ok().map(|found| found.len());
+            assert_eq!(found, expected, "{at_once}");
+        }
+        assert_eq!(count(&counts, "eth_getBlockReceipts"), 5, "{at_once}");
+    }
+}
+
+/// Row 37: what was found out about a node's real blocks is not forgotten for what it says of a block that
+/// it does not have.
+#[tokio::test]
+async fn hole_37_a_checked_node_that_leaves_receipts_out_is_told() {
+    let tx = B256::repeat_byte(1);
+    for (told, expected) in [
+        (json!([]), Supported::No),
+        (json!(null), Supported::No),
+        (json!([receipt_in_5(&json!(tx))]), Supported::Yes),
+    ] {
+        let at_once = told.clone();
+        let (node, _) = node(move |method, params| match method {
+            "eth_getBlockByNumber" | "eth_getBlockByHash" => {
+                let mut block = block(5);
+                block["transactions"] = match params[1].as_bool() {
+                    Some(true) => json!([{
+                        "hash": tx, "from": Address::ZERO, "nonce": "0x0",
+                    }]),
+                    _ => json!([tx]),
+                };
+                Some(Ok(block))
+            }
+            "eth_getBlockReceipts" if params[0] == block(5)["hash"] => Some(Ok(at_once.clone())),
+            "eth_getBlockReceipts" => Some(Ok(json!(null))),
+            "eth_getTransactionReceipt" => Some(Ok(receipt_in_5(&params[0]))),
+            _ => None,
+        })
+        .await;
+        let checked = check(node.url(), None, Duration::from_secs(10)).await.unwrap();
+        let row = checked.capabilities.iter().find(|row| row.name == "block-receipts").unwrap();
+        assert_eq!(row.supported, expected, "{told}");
+    }
 }
 
 /// Row 37: a quote falls back from the history of fees to the tip that the node advises and the block's

@@ -11,10 +11,12 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use stile_domain::ChainId;
+use stile_engine::ChainStatus;
 use utoipa::ToSchema;
 
 use self::view::ChainView;
-use crate::app::Shared;
+use crate::access::Access;
+use crate::app::{Served, Shared};
 use crate::code::Code;
 use crate::extract::Parts;
 use crate::nonces::Number;
@@ -29,7 +31,7 @@ pub(crate) struct ChainList {
 
 /// List the chains that this server follows, with what their endpoints can do.
 ///
-/// As this node sees them: no chain is asked for it.
+/// As this node sees them: no chain is asked for it. A key that is for some signers sees their chains.
 #[utoipa::path(
     get, path = "/api/v1/chains", tag = "chains", operation_id = "list_chains",
     responses(
@@ -37,9 +39,15 @@ pub(crate) struct ChainList {
         Problems,
     )
 )]
-pub(crate) async fn list(State(app): State<Shared>) -> Json<ChainList> {
-    let items = app.node.chains().into_iter().map(ChainView::from);
-    Json(ChainList { items: items.collect() })
+pub(crate) async fn list(State(app): State<Shared>, access: Access) -> Json<ChainList> {
+    Json(ChainList { items: shown(&app, &access).map(ChainView::from).collect() })
+}
+
+/// The chains that the caller may see: those of its signers. One without any signer is for whoever may see
+/// all.
+fn shown(app: &Served, access: &Access) -> impl Iterator<Item = ChainStatus> {
+    let has_signer = |chain| app.directory.matching(access, Some(chain), None).next().is_some();
+    app.node.chains().into_iter().filter(move |it| access.sees_all() || has_signer(it.chain))
 }
 
 /// Show one chain.
@@ -53,12 +61,13 @@ pub(crate) async fn list(State(app): State<Shared>) -> Json<ChainList> {
 )]
 pub(crate) async fn show(
     State(app): State<Shared>,
+    access: Access,
     Parts(chain): Parts<String>,
 ) -> Result<Json<ChainView>, Problem> {
     let number = Number::try_from(chain).map_err(|why| Problem::field("chainId", why))?;
     let chain =
         ChainId::new(number.0).map_err(|error| Problem::field("chainId", error.to_string()))?;
-    let found = app.node.chains().into_iter().find(|status| status.chain == chain);
+    let found = shown(&app, &access).find(|status| status.chain == chain);
     let unknown =
         || Problem::new(Code::UnknownChain, format!("chain {chain} is not followed here"));
     Ok(Json(found.ok_or_else(unknown)?.into()))
