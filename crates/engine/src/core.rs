@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use stile_chain::{BlockTag, ChainError, NonceSource};
 use stile_domain::{Counted, Holder, Lane, Nonce};
 use stile_store::{Acquisition, Claim, HeldLane, Owner, Store, StoreError, Takeover};
+use stile_tasks::Tasks;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
 use crate::cluster::membership::Membership;
@@ -38,7 +38,7 @@ pub(crate) struct Core {
     pub(crate) lanes: Lanes,
     pub(crate) orphans: Orphans,
     /// Work that must be finished before the process may end, whoever has stopped waiting for it.
-    pub(crate) tasks: TaskTracker,
+    pub(crate) tasks: Tasks,
     /// On which lanes no signatures are had.
     pub(crate) signing: Signing,
     /// Who signs on which lane.
@@ -48,7 +48,7 @@ pub(crate) struct Core {
     /// Where changes of transactions are written down.
     pub(crate) recorder: tx::Recorder,
     /// Work that decides such changes; the recorder outlives it.
-    pub(crate) producers: TaskTracker,
+    pub(crate) producers: Tasks,
     /// Rises with every commit that adds to the stream of events.
     pub(crate) events: watch::Sender<u64>,
     /// Where the other nodes are learned from.

@@ -10,6 +10,7 @@ use crate::error::NonceError;
 use crate::mark::{MarkCall, mark};
 use crate::queue::Queues;
 use crate::settings::Mode;
+use crate::task;
 use crate::tx::{SendCall, admit};
 
 /// A call on its way. It owns what it needs: once it is under way, a caller that goes away does
@@ -57,7 +58,7 @@ impl Dispatch {
         match self {
             Self::Basic => {
                 let owned = Arc::clone(core);
-                core.tasks.spawn(async move { serve(&owned, vec![call]).await });
+                core.tasks.spawn(task::SERVE, async move { serve(&owned, vec![call]).await });
                 Ok(())
             }
             Self::Queues(queues) => queues.send(call).await,

@@ -16,6 +16,7 @@ use crate::cluster;
 use crate::core::{Core, PATIENCE};
 use crate::lanes::Slot;
 use crate::metrics;
+use crate::task;
 use crate::tx;
 
 /// How often expired lanes are looked for. With this, a dead node's lanes are taken within two
@@ -108,7 +109,9 @@ async fn renew(core: &Arc<Core>) -> bool {
     }
     if !raised.is_empty() || !fenced.is_empty() {
         let core = Arc::clone(core);
-        core.tasks.clone().spawn(async move { follow_up(&core, raised, fenced).await });
+        core.tasks
+            .clone()
+            .spawn(task::FOLLOW_UP, async move { follow_up(&core, raised, fenced).await });
     }
     true
 }

@@ -50,6 +50,7 @@
 //! | `pause` | pauses that nobody asked for |
 //! | `made_anew` | transactions with a successor, when their nonces come back |
 //! | `chains` | the chains that are followed, for people |
+//! | `task` | its tasks, by name |
 //! | `metrics` | names and labels |
 //! | [`tx`] | managed transactions |
 //!
@@ -90,6 +91,7 @@ pub mod signers;
 mod signing;
 mod start;
 mod sweeper;
+mod task;
 pub mod tx;
 pub mod with_nonce;
 
@@ -108,6 +110,8 @@ pub use node::Node;
 pub use reconcile::Mismatch;
 pub use settings::{ChainQuery, Mode, QueueSettings, RejectPolicy, Retention, Settings};
 pub use signers::{SecondSource, Signers};
+pub use stile_tasks::{Fall, Fallen};
+pub use task::TASKS;
 pub use tx::component::{Accepted, Confirmations, Transactions, TxRequest};
 pub use tx::confirmations::BlockRef;
 pub use tx::error::TxError;

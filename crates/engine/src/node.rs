@@ -6,9 +6,9 @@ use std::time::Duration;
 use stile_chain::NonceSource;
 use stile_domain::{Failover, Holder, Incarnation};
 use stile_store::{Store, StoreError};
+use stile_tasks::{Fall, Tasks};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::care::LaneCare;
@@ -31,12 +31,16 @@ use crate::rollout::{self, RolloutView};
 use crate::settings::Settings;
 use crate::signing::Signing;
 use crate::sweeper;
+use crate::task;
 use crate::tx;
 use crate::tx::component::Transactions;
 use crate::tx::settings::Managed;
 
 /// How long lanes may take to be handed over.
 const LONGEST_DRAIN: Duration = Duration::from_secs(5);
+
+/// How long what is queued may take once a task has panicked.
+const FALLEN_GRACE: Duration = Duration::from_secs(2);
 
 /// A running node: the component, and the tasks that keep its lanes.
 #[derive(Debug)]
@@ -104,6 +108,8 @@ impl Node {
             }
             (None, None) => Arc::new(in_store),
         };
+        let stopping = CancellationToken::new();
+        let fall = Fall::new(stopping.clone());
         let core = Arc::new(Core {
             membership,
             members: Members::new(settings.moves_lanes),
@@ -113,7 +119,7 @@ impl Node {
             signers: managed.signers,
             tracks,
             recorder,
-            producers: TaskTracker::new(),
+            producers: Tasks::new(fall.clone()),
             events: watch::Sender::new(0),
             store,
             chain,
@@ -121,23 +127,23 @@ impl Node {
             holder,
             lanes: Lanes::default(),
             orphans: Orphans::default(),
-            tasks: TaskTracker::new(),
-            stopping: CancellationToken::new(),
+            tasks: Tasks::new(fall),
+            stopping,
         });
         cluster::join(&core).await?;
         shares::start(&core, managed.calls);
         tx::start(&core, inbox);
         keeper::take_own(&core).await?;
         let dispatch = Arc::new(Dispatch::start(&core));
-        core.tasks.spawn(keeper::renew_leases(Arc::clone(&core)));
-        core.tasks.spawn(keeper::run(Arc::clone(&core)));
-        core.tasks.spawn(cluster::run(Arc::clone(&core)));
-        core.tasks.spawn(cluster::hear(Arc::clone(&core)));
-        core.tasks.spawn(rollout::run(Arc::clone(&core)));
+        core.tasks.spawn(task::RENEW, keeper::renew_leases(Arc::clone(&core)));
+        core.tasks.spawn(task::KEEP, keeper::run(Arc::clone(&core)));
+        core.tasks.spawn(task::CLUSTER, cluster::run(Arc::clone(&core)));
+        core.tasks.spawn(task::HEAR, cluster::hear(Arc::clone(&core)));
+        core.tasks.spawn(task::ROLLOUT, rollout::run(Arc::clone(&core)));
         sweeper::start(&core);
-        core.tasks.spawn(retention::run(Arc::clone(&core)));
+        core.tasks.spawn(task::RETENTION, retention::run(Arc::clone(&core)));
         reconcile::start(&core);
-        core.tasks.spawn(restored::run(Arc::clone(&core)));
+        core.tasks.spawn(task::RESTORED, restored::run(Arc::clone(&core)));
         let component = NonceComponent::new(Arc::clone(&core), Arc::clone(&dispatch));
         let transactions = Transactions::new(Arc::clone(&core), dispatch);
         let care = LaneCare::new(Arc::clone(&core));
@@ -180,6 +186,12 @@ impl Node {
         &self.core.store
     }
 
+    /// Whether one of its tasks has panicked: then it has stopped, and is to be shut down. What it held
+    /// is taken over by other nodes, or by its next start.
+    pub fn fall(&self) -> &Fall {
+        self.core.tasks.fall()
+    }
+
     /// Whether the database answers.
     pub async fn ready(&self) -> Result<(), StoreError> {
         self.core.store.ping().await
@@ -201,7 +213,10 @@ impl Node {
         self.core.stopping.cancel();
         self.core.producers.close();
         self.core.tasks.close();
+        // What waits for a task that has panicked waits in vain.
+        let is_whole = self.fall().fallen().is_none();
         let grace = self.core.settings.shutdown_grace;
+        let grace = if is_whole { grace } else { grace.min(FALLEN_GRACE) };
         if tokio::time::timeout(grace, self.core.tasks.wait()).await.is_err() {
             warn!(
                 tasks = self.core.tasks.len(),

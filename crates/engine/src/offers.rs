@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::lanes::Slot;
 use crate::metrics;
 use crate::settings::ChainQuery;
+use crate::task;
 
 /// The longest a caller waits for the chain to be asked about released nonces.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -57,11 +58,11 @@ impl Core {
     /// goes on when the wait is given up.
     pub(crate) async fn refreshed(self: &Arc<Self>, lane: Lane) -> bool {
         let core = Arc::clone(self);
-        let looked = self.tasks.spawn(async move { core.refresh(lane).await });
+        let looked = self.tasks.spawn(task::OFFERS, async move { core.refresh(lane).await });
         match self.settings.chain_query {
-            ChainQuery::Disabled => looked.await.unwrap_or(false),
+            ChainQuery::Disabled => looked.await.ok().flatten().unwrap_or(false),
             ChainQuery::Enabled(_) => {
-                matches!(tokio::time::timeout(PATIENCE, looked).await, Ok(Ok(true)))
+                matches!(tokio::time::timeout(PATIENCE, looked).await, Ok(Ok(Some(true))))
             }
         }
     }
@@ -69,7 +70,7 @@ impl Core {
     /// The same, beside whatever is going on.
     pub(crate) fn refresh_soon(self: &Arc<Self>, slot: &Slot) {
         let (core, lane) = (Arc::clone(self), slot.lane());
-        self.tasks.spawn(async move { core.refresh(lane).await });
+        self.tasks.spawn(task::OFFERS, async move { core.refresh(lane).await });
     }
 
     /// Asks the chain about a lane's released and suspect nonces, consumes what it has seen, and

@@ -14,6 +14,7 @@ use crate::core::Core;
 use crate::error::NonceError;
 use crate::lanes::Slot;
 use crate::start;
+use crate::task;
 
 /// Calls that may wait for one lane.
 const WAITING_LIMIT: usize = 10_000;
@@ -46,7 +47,7 @@ pub(crate) fn park(core: &Arc<Core>, slot: &Arc<Slot>, question: Question, calls
         }
         nobody @ None => {
             *nobody = Some(calls);
-            core.tasks.spawn(run(Arc::clone(core), Arc::clone(slot), question));
+            core.tasks.spawn(task::PARK, run(Arc::clone(core), Arc::clone(slot), question));
         }
     }
 }

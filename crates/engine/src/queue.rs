@@ -15,6 +15,7 @@ use crate::dispatch::{Call, serve};
 use crate::error::NonceError;
 use crate::metrics;
 use crate::settings::{QueueSettings, RejectPolicy};
+use crate::task;
 
 /// Calls committed together at most.
 const BATCH_LIMIT: usize = 1000;
@@ -37,7 +38,7 @@ impl Queues {
         let senders = (0..settings.workers)
             .map(|worker| {
                 let (sender, receiver) = channel(settings.capacity);
-                core.tasks.spawn(work(Arc::clone(core), worker, receiver));
+                core.tasks.spawn(task::QUEUE, work(Arc::clone(core), worker, receiver));
                 sender
             })
             .collect();

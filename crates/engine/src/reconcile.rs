@@ -23,6 +23,7 @@ use crate::metrics;
 use crate::pause;
 use crate::settings::ChainQuery;
 use crate::start;
+use crate::task;
 use crate::tx;
 use crate::tx::track::Track;
 
@@ -80,7 +81,7 @@ pub(crate) fn start(core: &Arc<Core>) {
         return;
     }
     for track in core.tracks.iter() {
-        core.tasks.spawn(run_chain(Arc::clone(core), Arc::clone(track)));
+        core.tasks.spawn(task::RECONCILE, run_chain(Arc::clone(core), Arc::clone(track)));
     }
 }
 

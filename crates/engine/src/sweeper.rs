@@ -19,6 +19,7 @@ use crate::fill::{self, Gaps};
 use crate::lanes::Slot;
 use crate::metrics;
 use crate::start;
+use crate::task;
 
 /// Lanes surveyed by one statement.
 const CHUNK: usize = 500;
@@ -41,9 +42,9 @@ type Open = Mutex<HashMap<Option<ChainId>, (usize, usize)>>;
 pub(crate) fn start(core: &Arc<Core>) {
     let open = Arc::new(Open::default());
     for chain in core.tracks.iter().map(|track| Some(track.pool.chain())).chain([None]) {
-        core.tasks.spawn(run_chain(Arc::clone(core), chain, Arc::clone(&open)));
+        core.tasks.spawn(task::SWEEP, run_chain(Arc::clone(core), chain, Arc::clone(&open)));
     }
-    core.tasks.spawn(run_orphans(Arc::clone(core)));
+    core.tasks.spawn(task::ORPHANS, run_orphans(Arc::clone(core)));
 }
 
 async fn run_orphans(core: Arc<Core>) {

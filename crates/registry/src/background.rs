@@ -24,19 +24,19 @@ const TICKS_PER_SWEEP: u32 = 10;
 
 pub(crate) fn start(inner: &Arc<Inner>, waiting: mpsc::UnboundedReceiver<Work>) {
     let stop = inner.stop.clone();
-    let spawn = |task: futures::future::BoxFuture<'static, ()>| {
+    let spawn = |name: &'static str, task: futures::future::BoxFuture<'static, ()>| {
         let stop = stop.clone();
-        inner.tasks.spawn(async move {
+        inner.tasks.spawn(name, async move {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = task => {}
             }
         });
     };
-    spawn(Box::pin(look(Arc::clone(inner), waiting)));
-    spawn(Box::pin(probe(Arc::clone(inner))));
-    spawn(Box::pin(tick(Arc::clone(inner))));
-    spawn(Box::pin(refill(Arc::clone(inner))));
+    spawn("registry-look", Box::pin(look(Arc::clone(inner), waiting)));
+    spawn("registry-probe", Box::pin(probe(Arc::clone(inner))));
+    spawn("registry-tick", Box::pin(tick(Arc::clone(inner))));
+    spawn("registry-refill", Box::pin(refill(Arc::clone(inner))));
 }
 
 /// Looks at what readers have left notes about: one question at a time, for everything that has come

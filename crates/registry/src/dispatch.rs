@@ -204,7 +204,7 @@ impl Inner {
     /// behind it, on the same connection, frees it earlier.
     fn release_behind(self: &Arc<Self>, job: JobId) {
         let inner = Arc::clone(self);
-        self.tasks.spawn(async move {
+        self.tasks.spawn("registry-release", async move {
             let _ = inner.backend.release(&job).await;
         });
     }

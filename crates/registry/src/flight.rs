@@ -55,7 +55,7 @@ impl Inner {
             landings.push(landing);
             let inner = Arc::clone(self);
             let question = ask(Arc::clone(self), mine.clone());
-            self.tasks.spawn(async move {
+            self.tasks.spawn("registry-flight", async move {
                 let answer = question.await;
                 let mut flights = inner.flights();
                 mine.iter().for_each(|key| drop(flights.remove(key)));

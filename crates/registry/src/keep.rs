@@ -42,7 +42,7 @@ impl Registry {
             Arc::new(Shared { registration: Mutex::new(registration), changed: Notify::new() });
         let keeper = Keeper { registry: self.clone(), shared: Arc::clone(&shared), tell };
         let (inner, cancelled) = (Arc::clone(self.inner()), stop.clone());
-        self.inner().tasks.spawn(async move {
+        self.inner().tasks.spawn("registry-keep", async move {
             tokio::select! {
                 () = inner.stop.cancelled() => {}
                 () = cancelled.cancelled() => {}

@@ -54,7 +54,7 @@ impl Inner {
             (_, Mode::LocalOnly) if known => {}
             (Age::Older, Mode::Normal) => {
                 let (inner, view) = (Arc::clone(self), Arc::clone(&view));
-                self.tasks.spawn(async move {
+                self.tasks.spawn("registry-members", async move {
                     // If it fails, the list stays as old as it is and the next caller tries again.
                     let _ = inner.load(&view).await;
                 });

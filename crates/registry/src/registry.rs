@@ -5,9 +5,9 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use stile_tasks::{Fall, Tasks};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::TaskTracker;
 
 use crate::backend::Backend;
 use crate::backend::local::Local;
@@ -55,7 +55,7 @@ pub(crate) struct Inner {
     pub(crate) configs: papaya::HashMap<ConfigName, Arc<ConfigSlot>, foldhash::fast::RandomState>,
     flights: Mutex<HashMap<Key, Landing>>,
     work: mpsc::UnboundedSender<Work>,
-    pub(crate) tasks: TaskTracker,
+    pub(crate) tasks: Tasks,
     pub(crate) stop: CancellationToken,
 }
 
@@ -107,7 +107,7 @@ impl Registry {
         if let Err(error) = &reached {
             inner.monitor.failed(Observed::ProbeFailure, error);
         }
-        inner.tasks.spawn(redis.run_behind(Arc::clone(inner)));
+        inner.tasks.spawn("registry-redis", redis.run_behind(Arc::clone(inner)));
         Ok(registry)
     }
 
@@ -124,7 +124,7 @@ impl Registry {
             configs: papaya::HashMap::default(),
             flights: Mutex::default(),
             work,
-            tasks: TaskTracker::new(),
+            tasks: Tasks::new(Fall::new(stop.clone())),
             stop: stop.clone(),
             settings,
         });
@@ -162,6 +162,11 @@ impl Registry {
     /// How many reads of nodes were answered by `l1`, `l2`, `local`, `redis` and `negative` so far.
     pub fn reads_by_level(&self) -> Vec<(&'static str, u64)> {
         self.inner().reads.by_level()
+    }
+
+    /// Whether one of the tasks behind this registry has panicked: then all of them have stopped.
+    pub fn fall(&self) -> &Fall {
+        self.inner().tasks.fall()
     }
 
     /// Ends everything that runs behind this registry and its clones, and waits for it.

@@ -41,16 +41,29 @@ pub(crate) struct Ready {
 
 const OK: &str = "ok";
 
-/// The process runs.
+/// The process runs, with all of its tasks.
 #[utoipa::path(
     get, path = "/health/live", tag = "operations",
-    responses((status = 200, description = "It does", body = Health), Problems)
+    responses(
+        (status = 200, description = "It does", body = Health),
+        (status = 503, description = "A task has panicked: the process ends", body = ProblemBody, content_type = "application/problem+json"),
+        Problems,
+    )
 )]
-pub(crate) async fn live() -> Json<Health> {
-    Json(Health { status: OK })
+pub(crate) async fn live(State(app): State<Shared>) -> Result<Json<Health>, Problem> {
+    is_whole(&app)?;
+    Ok(Json(Health { status: OK }))
 }
 
-/// The process can serve: its database answers.
+/// A node of which a task has panicked leaves.
+fn is_whole(app: &Shared) -> Result<(), Problem> {
+    match app.node.fall().fallen() {
+        None => Ok(()),
+        Some(_) => Err(NonceError::ShuttingDown.into()),
+    }
+}
+
+/// The process can serve: its database answers, and none of its tasks has panicked.
 #[utoipa::path(
     get, path = "/health/ready", tag = "operations",
     responses(
@@ -60,6 +73,7 @@ pub(crate) async fn live() -> Json<Health> {
     )
 )]
 pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Ready>, Problem> {
+    is_whole(&app)?;
     let look = || async {
         match tokio::time::timeout(PATIENCE, app.node.ready()).await {
             Ok(ready) => ready.map_err(|error| error.to_string()),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use stile_chain::EndpointError;
 use stile_domain::{Lane, TxId};
-use stile_engine::{LaneCare, Node, NonceComponent, Router, Transactions};
+use stile_engine::{Fallen, LaneCare, Node, NonceComponent, Router, Transactions};
 use stile_server::ListenError;
 use stile_store::{StoreError, Tx};
 
@@ -122,10 +122,21 @@ impl Stile {
         Ok(self.node.ready().await?)
     }
 
+    /// Waits until a task of the node has panicked, which should never be. The node has stopped then, and
+    /// takes no more calls: shut it down, and start another one. What it held is read from the store again,
+    /// so nothing is lost.
+    pub async fn falls(&self) -> Fallen {
+        match &self.served {
+            Some(served) => served.falls().await,
+            None => self.node.fall().happens().await,
+        }
+    }
+
     /// Takes no more calls, finishes what is under way, and gives the leases back.
     pub async fn shutdown(self) {
         match self.served {
-            Some(served) => served.stop().await,
+            // What has panicked is logged, and was to be seen by `falls`.
+            Some(served) => drop(served.stop().await),
             None => drop(self.node.shutdown().await),
         }
     }

@@ -19,6 +19,7 @@
 //! | `remote_signer` | a signer that is slow, and one that is away |
 //! | `order` | nonces in the order of acceptance |
 //! | `mixed` | bare nonces and transactions on one lane |
+//! | `panics` | tasks that panic: the node leaves, and nothing is lost |
 //! | `takeover` | a holder killed with work in flight |
 //! | `retention` | what is over is removed, as a whole |
 //! | `pooler` | PgBouncer between the nodes and PostgreSQL |
@@ -64,6 +65,8 @@ mod mixed;
 mod order;
 #[path = "tx/outages.rs"]
 mod outages;
+#[path = "tx/panics.rs"]
+mod panics;
 #[path = "tx/pooler.rs"]
 mod pooler;
 #[path = "tx/remote_signer.rs"]

@@ -14,6 +14,7 @@ use tracing::{debug, warn};
 
 use crate::core::Core;
 use crate::metrics;
+use crate::task;
 use crate::tx::bind;
 use crate::tx::book::{Open, Reading};
 
@@ -46,7 +47,7 @@ pub(crate) fn adopt(core: &Arc<Core>, lanes: Vec<Lane>) {
         return;
     }
     let owned = Arc::clone(core);
-    core.producers.spawn(async move { read(&owned, readings).await });
+    core.producers.spawn(task::ADOPT, async move { read(&owned, readings).await });
 }
 
 /// Reads a lane again, because the store knows more of it than this node.

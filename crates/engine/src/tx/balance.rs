@@ -20,6 +20,7 @@ use tracing::debug;
 
 use crate::core::Core;
 use crate::metrics;
+use crate::task;
 use crate::tx::bind;
 use crate::tx::settings::Underfunded;
 use crate::tx::track::Track;
@@ -400,7 +401,7 @@ fn look_beside(core: &Arc<Core>, track: &Arc<Track>, lane: Lane) {
     }
     let (core, track) = (Arc::clone(core), Arc::clone(track));
     let producers = core.producers.clone();
-    producers.spawn(async move {
+    producers.spawn(task::BALANCE, async move {
         let Ok(_turn) = track.balances.looking.try_lock() else { return };
         let looked = look(&core, &track, Look::beside(&track.balances, lane));
         tokio::select! {

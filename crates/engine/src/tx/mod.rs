@@ -104,6 +104,7 @@ pub(crate) use wishes::speed_up;
 
 use crate::core::Core;
 use crate::metrics;
+use crate::task;
 
 /// Somebody else has used a lane's nonces up to this one: the lane is paused, or follows.
 pub(crate) async fn outside_use(
@@ -116,21 +117,21 @@ pub(crate) async fn outside_use(
 
 /// Starts everything that moves transactions.
 pub(crate) fn start(core: &Arc<Core>, recorder: record::Inbox) {
-    core.tasks.spawn(record::run(Arc::clone(core), recorder));
+    core.tasks.spawn(task::RECORD, record::run(Arc::clone(core), recorder));
     if core.tracks.is_empty() {
         core.producers.close();
         return;
     }
-    core.producers.spawn(bind::poll(Arc::clone(core)));
+    core.producers.spawn(task::BIND_POLL, bind::poll(Arc::clone(core)));
     for track in core.tracks.iter() {
         for endpoint in track.pool.endpoints() {
             metrics::endpoint(track.pool.chain(), &endpoint.shown);
         }
-        core.producers.spawn(submit::run(Arc::clone(core), Arc::clone(track)));
-        core.producers.spawn(follow::run(Arc::clone(core), Arc::clone(track)));
-        core.producers.spawn(receipts::run(Arc::clone(core), Arc::clone(track)));
-        core.producers.spawn(estimates::run(Arc::clone(core), Arc::clone(track)));
-        core.producers.spawn(resubmit::run(Arc::clone(core), Arc::clone(track)));
-        core.producers.spawn(learn::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(task::SUBMIT, submit::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(task::FOLLOW, follow::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(task::RECEIPTS, receipts::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(task::ESTIMATES, estimates::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(task::RESUBMIT, resubmit::run(Arc::clone(core), Arc::clone(track)));
+        core.producers.spawn(task::LEARN, learn::run(Arc::clone(core), Arc::clone(track)));
     }
 }

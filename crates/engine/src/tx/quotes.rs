@@ -12,6 +12,7 @@ use stile_domain::FeeQuote;
 use tracing::debug;
 
 use crate::core::Core;
+use crate::task;
 use crate::tx::track::Track;
 
 /// How long what is heeded stays below what was asked before, where nobody else offers anything.
@@ -201,7 +202,7 @@ pub(crate) fn ask_first(
     }
     let (core, track) = (Arc::clone(core), Arc::clone(track));
     let producers = core.producers.clone();
-    producers.spawn(async move {
+    producers.spawn(task::QUOTE, async move {
         let asked = tokio::select! {
             () = core.stopping.cancelled() => return,
             asked = track.ask_quotes() => asked,

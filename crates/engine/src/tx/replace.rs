@@ -18,6 +18,7 @@ use tracing::{info, warn};
 
 use crate::core::Core;
 use crate::metrics;
+use crate::task;
 use crate::tx::abandon::{self, Testimony};
 use crate::tx::bind;
 use crate::tx::book::{Book, Open};
@@ -60,7 +61,9 @@ pub(crate) fn replace(core: &Arc<Core>, track: &Arc<Track>, id: TxId, cause: Cau
         Some(Planned::Sign(tx, kind)) => {
             let (core, track) = (Arc::clone(core), Arc::clone(track));
             let producers = core.producers.clone();
-            producers.spawn(async move { sign(&core, &track, id, cause, tx, kind).await });
+            producers.spawn(task::REPLACE, async move {
+                sign(&core, &track, id, cause, tx, kind).await
+            });
         }
         Some(Planned::Ask) => quotes::ask_first(core, track, move |core, track| {
             replace(core, track, id, cause);

@@ -26,6 +26,7 @@ pub(crate) use self::queue::Queues;
 use self::queue::{Item, Queue};
 use crate::core::Core;
 use crate::metrics;
+use crate::task;
 use crate::tx::abandon;
 use crate::tx::book::{Book, Open};
 use crate::tx::cause::Cause;
@@ -120,7 +121,7 @@ async fn send_all(core: &Arc<Core>, track: &Arc<Track>, place: usize, queue: &Qu
             }
         };
         let (owned, onto) = (Arc::clone(core), Arc::clone(track));
-        core.producers.spawn(async move {
+        core.producers.spawn(task::SEND, async move {
             send(&owned, &onto, place, batch).await;
             drop(permit);
         });

@@ -104,7 +104,7 @@ pub struct Server {
     is_tls: bool,
     stop: CancellationToken,
     cut: CancellationToken,
-    task: JoinHandle<()>,
+    task: JoinHandle<Option<()>>,
 }
 
 impl Server {
@@ -124,6 +124,7 @@ impl Server {
         }
         let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
         let (upkeep, is_tls) = (app.prometheus.clone(), tls.is_some());
+        let fall = app.node.fall().clone();
         let Routed { routes, served } = routes(app, guard.clone(), stop.clone(), address, &options);
         let door = Door {
             routes,
@@ -132,7 +133,8 @@ impl Server {
             stop: stop.clone(),
             cut: cut.clone(),
         };
-        let task = tokio::spawn(async move {
+        // Without its upkeep a server goes by old keys, and shows old events.
+        let task = tokio::spawn(fall.guard("server", async move {
             tokio::select! {
                 () = door.serve(listener) => {}
                 // Histograms gather samples until they are folded; nobody may be scraping.
@@ -148,7 +150,7 @@ impl Server {
                     None => std::future::pending().await,
                 } } => {}
             }
-        });
+        }));
         Self { address, is_tls, stop, cut, task }
     }
 

@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use stile_engine::Fallen;
 use stile_store::StoreError;
 
 use crate::config::{Config, ConnectionUrl};
@@ -107,6 +108,9 @@ fn naming_the_store(url: &ConnectionUrl) -> impl Fn(Failure) -> Failure {
     }
 }
 
+/// How a server ends of which a task has panicked: an error in the program.
+const PANICKED: u8 = 70;
+
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
@@ -148,7 +152,10 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");
-            ExitCode::FAILURE
+            match failure.is::<Fallen>() {
+                true => ExitCode::from(PANICKED),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -2,15 +2,22 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use stile_engine::Node;
+use stile_engine::{Fallen, Node};
 use stile_registry::Registry;
 use stile_server::{App, Guard, Listening, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{Failure, open_files};
 use crate::wiring::Parts;
+
+/// How long requests may still take once a task has panicked.
+const FALLEN_GRACE: Duration = Duration::from_secs(1);
+
+/// How long a node takes to leave after that, at most.
+const LEAVES_WITHIN: Duration = Duration::from_secs(15);
 
 /// A node and its server.
 pub(crate) struct Running {
@@ -19,7 +26,7 @@ pub(crate) struct Running {
     registry: Registry,
     /// Whether calls needed no key when it started.
     pub(crate) open: bool,
-    grace: std::time::Duration,
+    grace: Duration,
 }
 
 /// Takes the address, opens the store, brings the schema up to date if asked to, starts node and
@@ -70,13 +77,24 @@ pub(crate) async fn start(
 
 impl Running {
     /// Serves until a signal, then stops in order: hand lanes over, no new requests, finish what
-    /// runs, give the leases back. A second signal ends the process at once.
+    /// runs, give the leases back. A second signal ends the process at once. So does a task that
+    /// panics, but nothing is handed over then, and it is the process's failure.
     pub(super) async fn until_signal(self) -> Result<(), Failure> {
         let mut signals = Signals::new()?;
-        let name = signals.next().await;
-        tracing::info!(signal = name, "stopping; once more to stop at once");
         tokio::select! {
-            () = self.stop() => Ok(()),
+            name = signals.next() => {
+                tracing::info!(signal = name, "stopping; once more to stop at once");
+            }
+            fallen = self.falls() => {
+                let left = tokio::time::timeout(LEAVES_WITHIN, self.stop()).await;
+                if left.is_err() {
+                    tracing::error!("not all was given back in time; leases run out by themselves");
+                }
+                return Err(fallen.into());
+            }
+        }
+        tokio::select! {
+            stopped = self.stop() => Ok(stopped?),
             name = signals.next() => {
                 tracing::warn!(signal = name, "stopped at once; leases run out by themselves");
                 std::process::exit(130);
@@ -84,13 +102,35 @@ impl Running {
         }
     }
 
-    /// Stops in order.
-    pub(crate) async fn stop(self) {
-        self.node.drain().await;
-        self.server.stop(self.grace).await;
+    /// Waits until a task has panicked without which this is no node.
+    pub(crate) async fn falls(&self) -> Fallen {
+        tokio::select! {
+            fallen = self.node.fall().happens() => fallen,
+            fallen = self.registry.fall().happens() => fallen,
+        }
+    }
+
+    fn fallen(&self) -> Option<Fallen> {
+        self.node.fall().fallen().or(self.registry.fall().fallen()).cloned()
+    }
+
+    /// Stops in order. After a panic, which it answers with, at once: other nodes take the lanes from
+    /// the store.
+    pub(crate) async fn stop(self) -> Result<(), Fallen> {
+        let mut grace = self.grace;
+        match self.fallen() {
+            None => self.node.drain().await,
+            Some(_) => grace = grace.min(FALLEN_GRACE),
+        }
+        let fall = (self.node.fall().clone(), self.registry.fall().clone());
+        self.server.stop(grace).await;
         let cut_short = self.node.shutdown().await;
         self.registry.shutdown().await;
         tracing::info!(cut_short, "stopped");
+        match fall.0.fallen().or(fall.1.fallen()) {
+            None => Ok(()),
+            Some(fallen) => Err(fallen.clone()),
+        }
     }
 }
 

@@ -3,9 +3,10 @@
 //! One connection of its own, past any pooler: a pooler in transaction mode hands a session to
 //! others, and what it listened for with it. While it is away nothing is heard, and that is said.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt, stream};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -28,9 +29,12 @@ pub(super) fn start(config: Config) -> mpsc::Receiver<Heard> {
     tokio::spawn(async move {
         let mut pause = Duration::from_millis(100);
         while !ears.is_closed() {
-            match listen(&config, &ears, &mut pause).await {
-                Ok(()) => return,
-                Err(error) => tracing::debug!(%error, "notifications are not heard"),
+            let listens = AssertUnwindSafe(listen(&config, &ears, &mut pause)).catch_unwind();
+            match listens.await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => tracing::debug!(%error, "notifications are not heard"),
+                // It begins anew with a connection of its own, and nothing else is kept.
+                Err(_) => tracing::error!("listening has panicked; it begins anew"),
             }
             if ears.send(Heard::Deaf).await.is_err() {
                 return;

@@ -3,12 +3,13 @@
 //! It takes whatever jobs wait, runs each in a savepoint of its own, commits them all at once, and
 //! only then answers. A job that fails takes back its own part and nobody else's. While one commit
 //! is being flushed the next batch gathers, so a busy store pays for far fewer flushes than
-//! commits.
+//! commits. So does one that panics: the thread goes on.
 //!
 //! Renewals of leases go first: the thread ends its batch after the job at hand and commits them
 //! before anything else that waits.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -103,7 +104,7 @@ impl Writer {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            let result = connection.and_then(|connection| in_savepoint(connection, work));
+            let result = connection.and_then(|connection| without_panic(connection, work));
             Box::new(move |committed| {
                 // Whoever asked may have gone away; the commit stands all the same.
                 let _ = reply.send(committed.and(result));
@@ -189,18 +190,30 @@ fn commit(connection: &Connection, group: &mut VecDeque<Job>, stop: impl Fn() ->
     }
 }
 
-/// Runs work whose effects vanish if it fails. Savepoints may be nested.
+/// Runs work whose panic is its failure, and nobody else's: what stands in the same commit stays.
+fn without_panic<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let worked = catch_unwind(AssertUnwindSafe(|| in_savepoint(connection, work)));
+    worked.unwrap_or_else(|_| {
+        tracing::error!("work on the database has panicked; nothing of it is written");
+        Err(StoreError::Internal("it has panicked; the log says where".to_owned()))
+    })
+}
+
+/// Runs work whose effects vanish if it fails or panics. Savepoints may be nested.
 pub(super) fn in_savepoint<T, E: From<rusqlite::Error>>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, E>,
 ) -> Result<T, E> {
     connection.prepare_cached("SAVEPOINT part")?.execute([])?;
-    let result = work(connection);
-    if result.is_err() {
+    let worked = catch_unwind(AssertUnwindSafe(|| work(connection)));
+    if !matches!(worked, Ok(Ok(_))) {
         connection.prepare_cached("ROLLBACK TO part")?.execute([])?;
     }
     connection.prepare_cached("RELEASE part")?.execute([])?;
-    result
+    worked.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -261,5 +274,35 @@ mod tests {
         let order = order.lock().unwrap();
         assert_eq!(order[..2], ["at hand", "renewal"]);
         assert_eq!(order.len(), 22);
+    }
+
+    #[tokio::test]
+    async fn hole_34_work_that_panics_is_taken_back_and_the_thread_goes_on() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t (n INTEGER)").unwrap();
+        let writer = Writer::start(connection).unwrap();
+        let insert = |connection: &Connection, n: i64| -> Result<(), StoreError> {
+            connection.execute("INSERT INTO t VALUES (?1)", [n])?;
+            Ok(())
+        };
+        let panics = writer.write(move |connection| -> Result<(), StoreError> {
+            insert(connection, 1)?;
+            in_savepoint(connection, |connection| -> Result<(), StoreError> {
+                insert(connection, 2)?;
+                std::panic::panic_any("told to by a test")
+            })
+        });
+        let goes_on = writer.write(move |connection| insert(connection, 3));
+        let (panicked, went_on) = tokio::join!(panics, goes_on);
+        assert!(matches!(panicked, Err(StoreError::Internal(_))), "{panicked:?}");
+        went_on.unwrap();
+        let found = writer
+            .write(|connection| {
+                let mut all = connection.prepare("SELECT n FROM t")?;
+                let all = all.query_map([], |row| row.get::<_, i64>(0))?;
+                Ok(all.collect::<Result<Vec<i64>, _>>()?)
+            })
+            .await;
+        assert_eq!(found.unwrap(), [3]);
     }
 }

@@ -28,6 +28,7 @@ use self::rule::{Limit, Standing};
 use super::registered::ENDPOINT_POOLS;
 use crate::core::Core;
 use crate::metrics;
+use crate::task;
 
 /// How often slots are extended, at least.
 const EXTEND_EVERY: Duration = Duration::from_secs(3);
@@ -70,7 +71,7 @@ pub(crate) fn start(core: &Arc<Core>, limits: CallLimits) {
                     continue;
                 }
             };
-            core.tasks.spawn(share.run());
+            core.tasks.spawn(task::SHARE, share.run());
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{Progress, bind_some};
 use crate::core::Core;
 use crate::lanes::Slot;
 use crate::metrics;
+use crate::task;
 
 /// Whether there is anything that this node could bind on a lane.
 fn can_bind(core: &Core, lane: Lane) -> bool {
@@ -69,7 +70,7 @@ pub(crate) fn wake(core: &Arc<Core>, slot: &Arc<Slot>) {
     }
     let (core, slot) = (Arc::clone(core), Arc::clone(slot));
     let producers = core.producers.clone();
-    producers.spawn(async move {
+    producers.spawn(task::BIND, async move {
         loop {
             while slot.woken.swap(false, Ordering::SeqCst) && !core.stopping.is_cancelled() {
                 while bind_some(&core, &slot).await == Progress::More

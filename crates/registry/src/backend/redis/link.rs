@@ -3,11 +3,13 @@
 mod wire;
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use futures::FutureExt;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClientBuilder;
 use redis::{
@@ -114,14 +116,16 @@ impl Link {
             let link = Arc::clone(self);
             // A task of its own: that whoever asked has no more time does not undo the work.
             tokio::spawn(async move {
-                let made = tokio::time::timeout(CONNECT_TIMEOUT, link.connect()).await;
-                let error = match made {
-                    Ok(Ok(wire)) => {
+                let made = tokio::time::timeout(CONNECT_TIMEOUT, link.connect());
+                let error = match AssertUnwindSafe(made).catch_unwind().await {
+                    Ok(Ok(Ok(wire))) => {
                         link.wire.store(Some(Arc::new(wire)));
                         None
                     }
-                    Ok(Err(error)) => Some(error.to_string()),
-                    Err(_) => Some(format!("no connection within {CONNECT_TIMEOUT:?}")),
+                    Ok(Ok(Err(error))) => Some(error.to_string()),
+                    Ok(Err(_)) => Some(format!("no connection within {CONNECT_TIMEOUT:?}")),
+                    // The next one who asks tries again.
+                    Err(_) => Some("connecting has panicked; the log says where".to_owned()),
                 };
                 link.attempts.send_replace(Attempts { under_way: false, error });
             });
