@@ -76,7 +76,8 @@ async fn is_taken(node: &StileProcess, body: &Value) {
 async fn hole_34_a_task_that_panics_ends_the_node_and_nothing_is_lost(backend: Backend) {
     let anvil = Anvil::start(AnvilOptions { block_time_seconds: Some(1), ..Default::default() }).await;
     let told = Told::new();
-    let options = told.options(backend.node(anvil.url()).development_keys(1));
+    let options = backend.node(anvil.url()).development_keys(1).set("retention.finished", "1h");
+    let options = told.options(options);
     let signer = anvil.accounts().await.remove(0);
     let mut bodies: Vec<Value> = Vec::new();
     let mut node = options.start().await;
