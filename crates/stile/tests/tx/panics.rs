@@ -13,7 +13,7 @@ use crate::support::{Backend, assert_mined_once, id, transfer};
 const PANICKED: i32 = 70;
 
 /// Those that run in every node which sends, or whenever something is sent.
-const EVERYWHERE: [&str; 20] = [
+const EVERYWHERE: [&str; 21] = [
     "renew",
     "keep",
     "cluster",
@@ -23,6 +23,7 @@ const EVERYWHERE: [&str; 20] = [
     "reconcile",
     "sweep",
     "orphans",
+    "queue",
     "record",
     "bind-poll",
     "submit",
@@ -37,7 +38,7 @@ const EVERYWHERE: [&str; 20] = [
 ];
 
 /// Those that do one thing for a request, beside its way.
-const UPON_REQUEST: [&str; 3] = ["serve", "bind", "send"];
+const UPON_REQUEST: [&str; 2] = ["bind", "send"];
 
 /// Where a test says which task is to panic.
 struct Told(tempfile::TempDir);
@@ -74,7 +75,8 @@ async fn is_taken(node: &StileProcess, body: &Value) {
 }
 
 async fn hole_34_a_task_that_panics_ends_the_node_and_nothing_is_lost(backend: Backend) {
-    let anvil = Anvil::start(AnvilOptions { block_time_seconds: Some(1), ..Default::default() }).await;
+    let anvil =
+        Anvil::start(AnvilOptions { block_time_seconds: Some(1), ..Default::default() }).await;
     let told = Told::new();
     let options = backend.node(anvil.url()).development_keys(1).set("retention.finished", "1h");
     let options = told.options(options);
