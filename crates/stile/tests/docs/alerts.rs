@@ -62,7 +62,12 @@ fn every_alert_is_tested_and_says_what_to_do() {
         for part in ["severity: ", "summary: ", "action: "] {
             assert!(text.contains(part), "{name} lacks {part}");
         }
-        let commands = ["`stile signer doctor ", "`stile signer restored ", "`stile node list`"];
+        let commands = [
+            "`stile signer doctor ",
+            "`stile signer restored ",
+            "`stile chain show`",
+            "`stile node list`",
+        ];
         assert!(commands.iter().any(|it| text.contains(it)), "{name} names no command");
         let fires = format!("alertname: {name}\n        exp_alerts:\n          - exp_labels:");
         assert!(tests.contains(&fires), "{name} is not tested to fire");
