@@ -76,6 +76,7 @@ mod places;
 mod pool;
 mod pooled;
 mod probe;
+mod quote;
 mod receipts;
 mod report;
 mod rpc;

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod asking;
+mod barred;
 mod counting;
 mod distrust;
 mod following;
