@@ -19,7 +19,7 @@ use crate::blocks::{
 use crate::calls::Method;
 use crate::capability::{Capability, CapabilityRow};
 use crate::classify::{self, SendClass};
-use crate::endpoint::{Endpoint, chain_call};
+use crate::endpoint::{Endpoint, Extent, chain_call};
 use crate::estimate::estimate_of;
 use crate::hints::Hints;
 use crate::pool::one;
@@ -111,8 +111,13 @@ pub async fn check(
     }
     checked.needs(&endpoint).await;
     ask_all(&endpoint).await;
-    // As large a batch as Stile sends; what is refused is asked in smaller parts.
-    endpoint.rpc.batch(&vec![chain_call(); BATCH]).await;
+    // As Stile looks at the chain the whole time, and then as large a batch as it sends.
+    if let Err(why) = endpoint.look(Extent::Header).await
+        && checked.reasons.is_empty()
+    {
+        checked.reasons.push(format!("eth_chainId and eth_getBlockByNumber together: {why}"));
+    }
+    endpoint.rpc.try_batches(&chain_call(), BATCH).await;
     if let Err(error) = estimate_of(&endpoint, &nothing_to_nobody()).await {
         checked.remarks.push(format!(
             "eth_estimateGas: {error}. Transactions may have to state their gas limit"

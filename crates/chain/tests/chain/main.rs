@@ -5,6 +5,7 @@
 mod accounts;
 mod asking;
 mod barred;
+mod batches;
 mod counting;
 mod distrust;
 mod following;
