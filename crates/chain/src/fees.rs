@@ -94,7 +94,12 @@ impl ChainPool {
             }
         }
         if quotes.len() < required {
-            said.push(format!("{} endpoints answered, and {required} have to agree", quotes.len()));
+            if !quotes.is_empty() {
+                said.push(format!(
+                    "{} endpoints answered, and {required} have to agree",
+                    quotes.len()
+                ));
+            }
             return Err(ChainError::Unreachable { chain: self.chain(), said });
         }
         let is_alone = quotes.len() == 1 && self.endpoints.len() > 1;
