@@ -201,6 +201,9 @@ impl CapabilityRow {
 /// How long it is believed that an endpoint lacks something, unless it is found again.
 const BELIEVED: Duration = Duration::from_secs(3600);
 
+/// How often in a row something may fail before it is believed that an endpoint lacks it.
+const GIVEN_UP: u32 = 3;
+
 /// How soon an endpoint is asked again for a tag that it did not know of.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
@@ -209,6 +212,8 @@ const ASKED_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Learned {
     known: [Option<(bool, Instant)>; Capability::ALL.len()],
     tags: [TagAsked; Tag::ALL.len()],
+    /// How often in a row it failed to show that it can.
+    failed: [u32; Capability::ALL.len()],
 }
 
 /// When an endpoint was asked for a tag.
@@ -231,6 +236,16 @@ impl Learned {
     /// It showed that it can, or cannot.
     pub(crate) fn note(&mut self, capability: Capability, can: bool, now: Instant) {
         self.known[capability as usize] = Some((can, now));
+        self.failed[capability as usize] = 0;
+    }
+
+    /// It failed in a way that may pass. What fails again and again is as good as not offered.
+    pub(crate) fn note_failed(&mut self, capability: Capability, now: Instant) {
+        let failed = &mut self.failed[capability as usize];
+        *failed += 1;
+        if *failed >= GIVEN_UP {
+            self.note(capability, false, now);
+        }
     }
 
     /// It offers this or not, by an answer that does not show how well. What was once refused, or has failed
@@ -316,6 +331,23 @@ mod tests {
         assert_eq!(learned.knows(Capability::BlockReceipts, later), Some(true));
         learned.forget();
         assert_eq!(learned.knows(Capability::BlockReceipts, later), None);
+    }
+
+    #[test]
+    fn hole_37_what_fails_again_and_again_is_lacking_for_a_while() {
+        let (mut learned, now) = (Learned::default(), Instant::now());
+        let history = Capability::FeeHistory;
+        for (failures, expected) in [(1, None), (2, None), (3, Some(false))] {
+            learned.note_failed(history, now);
+            assert_eq!(learned.knows(history, now), expected, "{failures}");
+        }
+        assert_eq!(learned.knows(history, now + BELIEVED), None);
+        learned.note(history, true, now);
+        learned.note_failed(history, now);
+        learned.note_failed(history, now);
+        learned.note(history, true, now);
+        learned.note_failed(history, now);
+        assert_eq!(learned.knows(history, now), Some(true), "not in a row");
     }
 
     #[test]

@@ -19,12 +19,12 @@ use crate::blocks::{
 use crate::calls::Method;
 use crate::capability::{Capability, CapabilityRow};
 use crate::classify::{self, SendClass};
-use crate::endpoint::{Endpoint, chain_call};
+use crate::endpoint::{Endpoint, Extent, chain_call};
 use crate::estimate::estimate_of;
-use crate::fees::quote;
 use crate::hints::Hints;
 use crate::pool::one;
 use crate::probe::{ask_all, nothing_to_nobody};
+use crate::quote::{Failure, quote};
 use crate::receipts::{read_receipt, read_receipts, receipt_call};
 use crate::rpc::{Call, CallError, Rpc, read, read_some};
 use crate::target::{EndpointError, Scheme, Target};
@@ -111,8 +111,13 @@ pub async fn check(
     }
     checked.needs(&endpoint).await;
     ask_all(&endpoint).await;
-    // As large a batch as Stile sends; what is refused is asked in smaller parts.
-    endpoint.rpc.batch(&vec![chain_call(); BATCH]).await;
+    // As Stile looks at the chain the whole time, and then as large a batch as it sends.
+    if let Err(why) = endpoint.look(Extent::Header).await
+        && checked.reasons.is_empty()
+    {
+        checked.reasons.push(format!("eth_chainId and eth_getBlockByNumber together: {why}"));
+    }
+    endpoint.rpc.try_batches(&chain_call(), BATCH).await;
     if let Err(error) = estimate_of(&endpoint, &nothing_to_nobody()).await {
         checked.remarks.push(format!(
             "eth_estimateGas: {error}. Transactions may have to state their gas limit"
@@ -226,8 +231,19 @@ impl NodeCheck {
         }
         let history = json!([quantity(5), "latest", [50.0]]);
         let history = Call::new(Method::FeeHistory, history);
-        if let Err(error) = quote(Arc::clone(endpoint), &history, &BTreeSet::new()).await {
-            self.lacks("what gas costs", error);
+        match quote(Arc::clone(endpoint), &history, &BTreeSet::new()).await {
+            // What it says in proper words is in the table; what it does not give, for short or for
+            // long, is told.
+            Ok(quoted) => {
+                let said = |it: &Failure| matches!(it.error, CallError::Said { .. });
+                for failure in quoted.failed.iter().filter(|failure| !said(failure)) {
+                    if let Some(capability) = failure.capability() {
+                        endpoint.learn(capability, false);
+                    }
+                    self.remarks.push(format!("{failure}. Fees are quoted without it"));
+                }
+            }
+            Err(none) => self.lacks("what gas costs", none),
         }
         // This is no transaction, and whoever takes any says so.
         let nothing = Call::new(Method::SendRaw, json!(["0x00"]));

@@ -542,6 +542,11 @@ pub(crate) fn is_unsupported(error: &CallError) -> bool {
         || (is_about_a_method && NOT_OFFERED.iter().any(|phrase| text.contains(phrase)))
 }
 
+/// Whether an endpoint that answers other questions shuts out this one, by its HTTP status.
+pub(crate) fn is_barred(error: &CallError) -> bool {
+    matches!(error, CallError::Http(401 | 403 | 404 | 405 | 410 | 501))
+}
+
 /// Whether a transaction is refused for its kind, whatever is in it.
 pub(crate) fn is_about_the_type(error: &CallError) -> bool {
     let CallError::Said { message, .. } = error else { return false };

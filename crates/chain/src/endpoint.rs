@@ -255,6 +255,11 @@ impl Endpoint {
         self.learned().note(capability, can, Instant::now());
     }
 
+    /// It failed to show that it can do something, and may be able to.
+    pub(crate) fn note_failed(&self, capability: Capability) {
+        self.learned().note_failed(capability, Instant::now());
+    }
+
     /// It offers something or not, by an answer that does not show how well.
     pub(crate) fn learn_offered(&self, capability: Capability, offers: bool) {
         self.learned().note_offered(capability, offers, Instant::now());

@@ -12,26 +12,18 @@ use serde_json::json;
 use stile_domain::FeeQuote;
 use tokio::time::timeout;
 
-use crate::blocks::{With, latest_call, quantity, read_block};
+use crate::blocks::quantity;
 use crate::calls::Method;
-use crate::capability::Capability;
-use crate::classify;
-use crate::endpoint::Endpoint;
-use crate::pool::one;
-use crate::rpc::{Bad, Call, CallError, read_some_checked};
-use crate::unreadable::WHOLE;
+use crate::quote::quote;
+use crate::rpc::{Bad, Call};
 use crate::{ChainError, ChainPool, PoolOptions};
 
 /// How long the rest of the endpoints is waited for once enough have answered.
 const THE_REST: Duration = Duration::from_millis(300);
 
-/// The least that is paid on top of the base fee: nodes do not pass on transactions that offer
-/// nothing.
-const LEAST_PRIORITY_FEE: u128 = 1;
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct History {
+pub(crate) struct History {
     oldest_block: Option<U256>,
     base_fee_per_gas: Option<Vec<Option<U256>>>,
     gas_used_ratio: Option<Vec<Option<f64>>>,
@@ -93,16 +85,21 @@ impl ChainPool {
                 true => timeout(THE_REST, asked.next()).await.ok().flatten(),
             };
             match answer {
-                Some((_, Ok(quote))) => quotes.push(quote),
-                Some((endpoint, Err(error))) => {
-                    endpoint.note(&error);
-                    said.push(endpoint.complaint(error));
+                Some((_, Ok(quoted))) => quotes.push(quoted.quote),
+                Some((endpoint, Err(none))) => {
+                    endpoint.note(none.last());
+                    said.push(endpoint.complaint(none));
                 }
                 None => break,
             }
         }
         if quotes.len() < required {
-            said.push(format!("{} endpoints answered, and {required} have to agree", quotes.len()));
+            if !quotes.is_empty() {
+                said.push(format!(
+                    "{} endpoints answered, and {required} have to agree",
+                    quotes.len()
+                ));
+            }
             return Err(ChainError::Unreachable { chain: self.chain(), said });
         }
         let is_alone = quotes.len() == 1 && self.endpoints.len() > 1;
@@ -127,90 +124,17 @@ fn middle(mut quotes: Vec<FeeQuote>) -> Option<FeeQuotes> {
 
 /// What a history of fees says.
 #[derive(Debug, Default)]
-struct Told {
+pub(crate) struct Told {
     /// The base fee of the block to come, and of the newest one.
-    next_base_fee: Option<u128>,
-    newest_base_fee: Option<u128>,
+    pub(crate) next_base_fee: Option<u128>,
+    pub(crate) newest_base_fee: Option<u128>,
     /// The usual tip in the blocks of others, and the lowest in one's own.
-    priority_fee: Option<u128>,
-    least_of_own: Option<u128>,
-}
-
-pub(crate) async fn quote(
-    endpoint: Arc<Endpoint>,
-    history: &Call,
-    own: &BTreeSet<u64>,
-) -> Result<FeeQuote, CallError> {
-    let endpoint = endpoint.as_ref();
-    let told = told(endpoint, history, own).await?;
-    let (base_fee, newest) = match told.next_base_fee {
-        Some(base_fee) => (base_fee, told.newest_base_fee.unwrap_or(base_fee)),
-        // Zero all along, or not told: old chains and those whose gas is free look the same here.
-        None => match newest_base_fee(endpoint).await? {
-            Some(newest) => (newest.saturating_add(newest / 8), newest),
-            None => {
-                return Ok(FeeQuote::Legacy {
-                    gas_price: amount(endpoint, Method::GasPrice).await?,
-                });
-            }
-        },
-    };
-    let priority_fee = match told.priority_fee {
-        Some(fee) => fee,
-        // Nobody else paid anything lately; the node knows what its kind insists on. It may take that
-        // from the same blocks.
-        None => {
-            let advised = advised_tip(endpoint, newest).await?;
-            told.least_of_own.map_or(advised, |least| advised.min(least))
-        }
-    };
-    Ok(FeeQuote::Market { base_fee, priority_fee: priority_fee.max(LEAST_PRIORITY_FEE) })
-}
-
-/// Nothing where the endpoint does not have the method, or writes what cannot be read: the long way may
-/// still work. It is not asked each time for what it does not have.
-async fn told(endpoint: &Endpoint, history: &Call, own: &BTreeSet<u64>) -> Result<Told, CallError> {
-    if endpoint.knows(Capability::FeeHistory) == Some(false) {
-        return Ok(Told::default());
-    }
-    let read = |history: History| history.told(own);
-    match read_some_checked(one(endpoint, history).await, read) {
-        Ok(told) => {
-            endpoint.learn(Capability::FeeHistory, true);
-            Ok(told)
-        }
-        Err(error) if classify::is_unsupported(&error) => {
-            endpoint.learn(Capability::FeeHistory, false);
-            Ok(Told::default())
-        }
-        Err(CallError::Said { .. } | CallError::Unreadable(_)) => Ok(Told::default()),
-        Err(error) => Err(error),
-    }
-}
-
-/// What the node advises to pay on top of the newest block's base fee: by the method that says so, else by the price
-/// that it advises for transactions that have one. An answer that does not come is no tip.
-async fn advised_tip(endpoint: &Endpoint, base_fee: u128) -> Result<u128, CallError> {
-    if endpoint.knows(Capability::MaxPriorityFee) != Some(false) {
-        match amount(endpoint, Method::MaxPriorityFee).await {
-            Ok(tip) => return Ok(tip),
-            Err(error) if classify::is_unsupported(&error) => {
-                endpoint.learn(Capability::MaxPriorityFee, false);
-            }
-            // Whatever the node has against the method, its price may still tell.
-            Err(CallError::Said { .. } | CallError::Unreadable(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    match amount(endpoint, Method::GasPrice).await {
-        Ok(price) => Ok(price.saturating_sub(base_fee).max(LEAST_PRIORITY_FEE)),
-        Err(CallError::Said { .. } | CallError::Unreadable(_)) => Ok(LEAST_PRIORITY_FEE),
-        Err(error) => Err(error),
-    }
+    pub(crate) priority_fee: Option<u128>,
+    pub(crate) least_of_own: Option<u128>,
 }
 
 impl History {
-    fn told(&self, own: &BTreeSet<u64>) -> Result<Told, Bad> {
+    pub(crate) fn told(&self, own: &BTreeSet<u64>) -> Result<Told, Bad> {
         Ok(Told {
             next_base_fee: self.next_base_fee()?,
             newest_base_fee: self.newest_base_fee()?,
@@ -268,17 +192,7 @@ fn is_own(own: &BTreeSet<u64>, at: Option<u64>) -> bool {
     at.is_some_and(|at| own.contains(&at))
 }
 
-async fn newest_base_fee(endpoint: &Endpoint) -> Result<Option<u128>, CallError> {
-    let block = read_block(one(endpoint, &latest_call(With::Hashes)).await)?;
-    Ok(block.ok_or(CallError::Garbled("that it has no block at all"))?.base_fee)
-}
-
-async fn amount(endpoint: &Endpoint, method: Method) -> Result<u128, CallError> {
-    let answer = one(endpoint, &Call::new(method, json!([]))).await;
-    read_some_checked(answer, |amount| price(amount, WHOLE))
-}
-
-fn price(amount: U256, field: &'static str) -> Result<u128, Bad> {
+pub(crate) fn price(amount: U256, field: &'static str) -> Result<u128, Bad> {
     amount.try_into().map_err(|_| Bad { field, words: "a price that nobody can pay" })
 }
 

@@ -26,6 +26,7 @@
 //! | `blocks`, `sighting`, `receipts` | what endpoints tell, checked |
 //! | `mined` | a mined transaction, with the bytes that were signed |
 //! | `accounts` | what accounts have done and have |
+//! | `quote` | asking one endpoint what gas costs, one way after the other |
 //! | `fees`, `estimate`, `send`, `known` | what is asked around a transaction |
 //! | `taking` | whether an endpoint takes transactions, and when it is asked next |
 //! | `capability` | what an endpoint can do, and what follows from what it cannot |
@@ -76,6 +77,7 @@ mod places;
 mod pool;
 mod pooled;
 mod probe;
+mod quote;
 mod receipts;
 mod report;
 mod rpc;

@@ -272,7 +272,7 @@ pub(crate) fn nothing_to_nobody() -> Value {
 fn offers_method(answer: &Answer) -> Option<bool> {
     match answer {
         Ok(_) => Some(true),
-        Err(error) if classify::is_unsupported(error) => Some(false),
+        Err(error) if classify::is_unsupported(error) || classify::is_barred(error) => Some(false),
         Err(error) => classify::is_no_such_block(error).then_some(true),
     }
 }
@@ -325,6 +325,8 @@ mod tests {
             (said(-32000, "block 0x11… not found"), Some(true)),
             (said(-32603, "Internal error"), None),
             (said(-32005, "rate limit reached"), None),
+            (Err(CallError::Http(403)), Some(false)),
+            (Err(CallError::Http(503)), None),
             (Err(CallError::Unreachable), None),
         ] {
             assert_eq!(offers_method(&answer), expected, "{answer:?}");

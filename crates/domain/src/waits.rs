@@ -21,7 +21,8 @@ names! {
         Window = "window",
         /// Others of the signer come first.
         Nonce = "nonce",
-        /// The endpoints of the chain do not answer, or none of them has taken it.
+        /// The endpoints of the chain do not answer, do not say what gas costs, or none of them has taken
+        /// it.
         Endpoint = "endpoint",
         /// Its gas could not be estimated.
         Estimate = "estimate",
@@ -139,6 +140,8 @@ pub struct ChainState {
     pub unreachable: Option<String>,
     /// Why its newest blocks are not taken note of, if that has been so for a while.
     pub unfollowed: Option<String>,
+    /// Why nobody says what gas costs, if something needs that and nobody does.
+    pub unquoted: Option<String>,
     /// Why nothing is concluded.
     pub withheld: Option<String>,
     /// Whether it makes blocks only when it has transactions.
@@ -222,6 +225,12 @@ fn for_nonce(facts: &WaitFacts<'_>) -> Wait {
         let words =
             format!("Node {node} has the signer, and gives out its nonces in order of acceptance.");
         return Wait::new(WaitCode::Holder, words);
+    }
+    if let Some(chain) = facts.chain
+        && let Some(why) = &chain.unquoted
+    {
+        let words = format!("No endpoint of chain {} says what gas costs: {why}.", chain.chain);
+        return Wait::new(WaitCode::Endpoint, words);
     }
     Wait::new(WaitCode::Nonce, "It waits for its turn to get a nonce, in order of acceptance.")
 }
@@ -484,6 +493,15 @@ mod tests {
             "endpoint",
             "No endpoint of chain 5 answers: node:8545 refused.",
         );
+        let why = "node:8545: eth_gasPrice: answered with HTTP status 403".to_owned();
+        let unquoted = ChainState { unquoted: Some(why), ..chain.clone() };
+        let words = "No endpoint of chain 5 says what gas costs: node:8545: eth_gasPrice: answered \
+                     with HTTP status 403.";
+        waits(facts(Created, &unquoted), "endpoint", words);
+        let full = LaneState { in_flight: Some((500, 500)), ..lane() };
+        waits(WaitFacts { lane: full, ..facts(Created, &unquoted) }, "window", "500 transactions");
+        // What has its nonce needs no quote.
+        waits(facts(TxState::Submitted, &unquoted), "block", "waits to be mined");
         // What only another node knows is not said.
         waits(WaitFacts { chain: None, ..on(lane()) }, "nonce", "its turn");
     }

@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 pub use self::faults::Reaction;
 pub use self::log::{Seen, SentRaw};
 
-use self::faults::{Failure, Faults, Lie, Status};
+use self::faults::{Batches, Failure, Faults, Lie, Status};
 use self::log::Log;
 use crate::proxy::TcpProxy;
 use crate::wait::DEADLINE;
@@ -120,6 +120,17 @@ impl RpcProxy {
     pub fn longest_batch(&self, calls: usize, code: i64, message: &str) {
         let failure = Failure { code, message: message.to_owned() };
         self.shared.faults.set(|rules| rules.longest_batch = Some((calls, failure)));
+    }
+
+    /// Each batch is passed on and answered with this HTTP status and what is made of its answers, until
+    /// [`RpcProxy::heal`].
+    pub fn answer_batches(
+        &self,
+        http_status: u16,
+        write: impl Fn(Vec<Value>) -> String + Send + Sync + 'static,
+    ) {
+        let batches = Batches { status: http_status, write: Arc::new(write) };
+        self.shared.faults.set(|rules| rules.batches = Some(batches));
     }
 
     /// Each call of this method is answered with this error and not passed on, until

@@ -13,13 +13,39 @@ const LARGEST: usize = 1_000;
 /// How long a refusal is remembered: another node may be behind the address by then.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
+/// The same of one that may have been about the moment.
+const REMEMBERED_SHORTLY: Duration = Duration::from_secs(60);
+
+/// How long a refusal is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lasts {
+    Short,
+    Long,
+}
+
+impl Lasts {
+    fn time(self) -> Duration {
+        match self {
+            Self::Short => REMEMBERED_SHORTLY,
+            Self::Long => REMEMBERED,
+        }
+    }
+}
+
 /// The size of batches for one endpoint.
 #[derive(Debug)]
 pub(super) struct BatchSize(Mutex<Sizes>);
 
 impl Default for BatchSize {
     fn default() -> Self {
-        Self(Mutex::new(Sizes { now: LARGEST, refused: None, slow: None, most: 0, answered: None }))
+        Self(Mutex::new(Sizes {
+            now: LARGEST,
+            refused: None,
+            slow: None,
+            most: 0,
+            answered: None,
+            told: usize::MAX,
+        }))
     }
 }
 
@@ -34,11 +60,14 @@ impl BatchSize {
         self.sizes().answered(calls, Instant::now());
     }
 
-    /// So many were too many, by the endpoint's own word. How many are asked from now on.
-    pub(super) fn refused(&self, calls: usize) -> usize {
+    /// So many were too many, by the endpoint's own word or by what came instead of answers. How many
+    /// are asked from now on, and whether so few were never refused before.
+    pub(super) fn refused(&self, calls: usize, lasts: Lasts) -> (usize, bool) {
         let mut sizes = self.sizes();
-        sizes.refused(calls, Instant::now());
-        sizes.now
+        let is_news = calls < sizes.told;
+        sizes.told = sizes.told.min(calls);
+        sizes.refused(calls, lasts, Instant::now());
+        (sizes.now, is_news)
     }
 
     /// So many were not answered in time, where they were asked at this moment. Whether fewer are worth
@@ -82,14 +111,16 @@ const JUST_BEFORE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
     now: usize,
-    /// The fewest that were refused, and when.
+    /// The fewest that were refused, and until when that is remembered.
     refused: Option<(usize, Instant)>,
     /// The fewest that were not answered in time, and when.
     slow: Option<(usize, Instant)>,
-    /// The most that were answered at once.
+    /// The most that were answered at once, and not refused since.
     most: usize,
     /// When it last answered.
     answered: Option<Instant>,
+    /// The fewest that were ever said to be refused.
+    told: usize,
 }
 
 impl Sizes {
@@ -99,7 +130,7 @@ impl Sizes {
         if calls < self.now {
             return;
         }
-        self.refused = self.refused.filter(|(_, when)| at.duration_since(*when) < REMEMBERED);
+        self.refused = self.refused.filter(|(_, until)| *until > at);
         self.slow = self.slow.filter(|(_, when)| at.duration_since(*when) < SLOW_FOR);
         let below = |too_many: Option<(usize, Instant)>| too_many.map_or(LARGEST, |(it, _)| it - 1);
         let most = below(self.refused).min(below(self.slow));
@@ -107,11 +138,13 @@ impl Sizes {
     }
 
     /// One call is no batch, and is asked whatever is refused.
-    fn refused(&mut self, calls: usize, at: Instant) {
-        let calls = calls.max(2);
-        let fewest = self.refused.map_or(calls, |(refused, _)| refused.min(calls));
-        self.refused = Some((fewest, at));
-        self.now = calls / 2;
+    fn refused(&mut self, calls: usize, lasts: Lasts, at: Instant) {
+        let (calls, until) = (calls.max(2), at + lasts.time());
+        let known = self.refused.filter(|(_, until)| *until > at);
+        let known = known.map(|(fewest, known)| (fewest.min(calls), known.max(until)));
+        self.refused = Some(known.unwrap_or((calls, until)));
+        self.now = self.now.min(calls / 2).max(1);
+        self.most = self.most.min(calls - 1);
     }
 
     /// Several batches may be under way: the smallest that was too much counts.
@@ -127,7 +160,7 @@ impl Sizes {
     }
 
     fn known(&self, at: Instant) -> Batches {
-        let refused = self.refused.filter(|(_, when)| at.duration_since(*when) < REMEMBERED);
+        let refused = self.refused.filter(|(_, until)| *until > at);
         let slow = self.slow.filter(|(_, when)| at.duration_since(*when) < SLOW_FOR);
         let too_many = refused.into_iter().chain(slow).map(|(calls, _)| calls).min();
         let taken = match refused {
@@ -143,14 +176,13 @@ impl Sizes {
 mod tests {
     use super::*;
 
-    fn sizes(now: usize, refused: Option<usize>) -> Sizes {
-        let refused = refused.map(|calls| (calls, Instant::now()));
-        Sizes { now, refused, slow: None, most: 0, answered: None }
+    fn sizes(now: usize) -> Sizes {
+        Sizes { now, refused: None, slow: None, most: 0, answered: None, told: usize::MAX }
     }
 
     #[test]
     fn hole_37_a_batch_that_is_too_much_is_asked_in_smaller_parts() {
-        let mut size = sizes(LARGEST, None);
+        let mut size = sizes(LARGEST);
         let mut asked = Vec::new();
         for _ in 0..9 {
             let now = Instant::now();
@@ -177,7 +209,7 @@ mod tests {
     /// asked for ever.
     #[test]
     fn hole_37_a_batch_that_was_too_slow_is_not_grown_to_again_at_once() {
-        let (mut size, start) = (sizes(LARGEST, None), Instant::now());
+        let (mut size, start) = (sizes(LARGEST), Instant::now());
         let (mut slow, mut at) = (0, start);
         for _ in 0..40 {
             let calls = size.now.min(100);
@@ -205,7 +237,7 @@ mod tests {
             (100, None, false),
             (2, Some(0), false),
         ] {
-            let mut size = sizes(LARGEST, None);
+            let mut size = sizes(LARGEST);
             size.answered = answered.map(|_| start);
             let asked = start + Duration::from_millis(answered.unwrap_or_default());
             let found = size.timed_out(calls, asked, asked + Duration::from_secs(3));
@@ -215,29 +247,51 @@ mod tests {
 
     #[test]
     fn whether_batches_are_taken_is_told() {
-        let (mut size, now) = (sizes(LARGEST, None), Instant::now());
+        let (mut size, now) = (sizes(LARGEST), Instant::now());
         let batches = |taken, answered, too_many| Batches { taken, answered, too_many };
         assert_eq!(size.known(now), batches(None, 0, None));
         size.answered(1, now);
-        size.refused(100, now);
+        size.refused(100, Lasts::Long, now);
         assert_eq!(size.known(now), batches(None, 1, Some(100)));
         size.answered(10, now);
         assert_eq!(size.known(now), batches(Some(true), 10, Some(100)));
-        let mut size = sizes(LARGEST, None);
-        size.refused(2, now);
+        let mut size = sizes(LARGEST);
+        size.refused(2, Lasts::Long, now);
         assert_eq!(size.known(now), batches(Some(false), 0, Some(2)));
+    }
+
+    /// Fails if an endpoint that once took batches is said to take them whatever it refuses since.
+    #[test]
+    fn hole_37_an_endpoint_that_takes_no_batches_any_more_is_told() {
+        for lasts in [Lasts::Short, Lasts::Long] {
+            let (mut size, now) = (sizes(LARGEST), Instant::now());
+            size.answered(100, now);
+            for calls in [100, 50, 25, 12, 6, 3, 2] {
+                assert_eq!(size.known(now).taken, Some(true), "{calls}");
+                size.refused(calls, lasts, now);
+            }
+            size.answered(1, now);
+            assert_eq!((size.now, size.known(now).taken), (1, Some(false)));
+            // Soon, or some day, it is tried again.
+            let later = now + lasts.time();
+            assert_eq!(size.known(later).taken, None);
+            size.answered(1, later);
+            assert_eq!(size.now, 2);
+            size.answered(2, later);
+            assert_eq!(size.known(later).taken, Some(true));
+        }
     }
 
     #[test]
     fn hole_37_what_was_refused_is_not_asked_for_again_for_a_while() {
         // An endpoint that takes ten at once.
-        let (mut size, mut refusals) = (sizes(LARGEST, None), 0);
+        let (mut size, mut refusals) = (sizes(LARGEST), 0);
         let mut at = Instant::now();
         for _ in 0..50 {
             match size.now.min(100) {
                 calls if calls > 10 => {
                     refusals += 1;
-                    size.refused(calls, at);
+                    size.refused(calls, Lasts::Long, at);
                 }
                 calls => size.answered(calls, at),
             }
@@ -250,8 +304,8 @@ mod tests {
 
     #[test]
     fn whoever_takes_no_batches_is_asked_one_thing_at_a_time() {
-        let mut size = sizes(2, None);
-        size.refused(2, Instant::now());
+        let mut size = sizes(2);
+        size.refused(2, Lasts::Long, Instant::now());
         for _ in 0..5 {
             size.answered(1, Instant::now());
             assert_eq!(size.now, 1);

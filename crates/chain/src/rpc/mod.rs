@@ -4,13 +4,15 @@
 //! |---|---|
 //! | [`wire`] | what is written and read |
 //! | [`raw`] | one result, and what of it cannot be read |
-//! | [`batch_size`] | how many questions at once |
+//! | [`parts`] | several questions, as many at once as the endpoint takes |
+//! | [`batch_size`] | how many that are |
 //! | [`rest`] | leaving an endpoint alone that said so |
 //! | [`http`] | over HTTP |
 //! | [`ws`] | over a WebSocket, which also announces new heads |
 
 mod batch_size;
 mod http;
+mod parts;
 mod raw;
 pub(crate) mod rest;
 mod wire;
@@ -214,63 +216,6 @@ impl Rpc {
         read(self.one(Call::new(method, params)).await)
     }
 
-    /// Asks several things, as many at once as the endpoint takes. As many answers as questions, in the
-    /// same order, whatever the endpoint does.
-    pub(crate) async fn batch(&self, calls: &[Call]) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(calls.len());
-        while answers.len() < calls.len() {
-            let rest = &calls[answers.len()..];
-            let part = &rest[..self.batch_size.now().min(rest.len())];
-            match self.part(part).await {
-                Part::Answered(some) => answers.extend(some),
-                Part::TooMany => {
-                    let most = self.batch_size.refused(part.len());
-                    let endpoint = self.shown();
-                    tracing::info!(endpoint, refused = part.len(), most, "takes smaller batches");
-                }
-                Part::TooSlow => {
-                    let endpoint = self.shown();
-                    tracing::debug!(
-                        endpoint,
-                        calls = part.len(),
-                        "a batch is asked in smaller parts"
-                    );
-                }
-                Part::Gone(error) => answers.resize_with(calls.len(), || Err(error.clone())),
-            }
-        }
-        answers
-    }
-
-    /// Asks as many things as are asked at once.
-    async fn part(&self, calls: &[Call]) -> Part {
-        if let [call] = calls {
-            return match self.one(call.clone()).await {
-                Err(error) if is_gone(&error) => Part::Gone(error),
-                answer => {
-                    self.batch_size.answered(1);
-                    Part::Answered(vec![answer])
-                }
-            };
-        }
-        let asked = Instant::now();
-        match self.exchange(calls).await {
-            Ok(Some(answers)) => {
-                self.batch_size.answered(calls.len());
-                Part::Answered(answers)
-            }
-            Ok(None) | Err(CallError::Http(TOO_LARGE)) => Part::TooMany,
-            Err(error) => {
-                if matches!(error, CallError::Timeout(_))
-                    && self.batch_size.timed_out(calls.len(), asked)
-                {
-                    return Part::TooSlow;
-                }
-                Part::Gone(error)
-            }
-        }
-    }
-
     async fn one(&self, call: Call) -> Answer {
         match self.exchange(std::slice::from_ref(&call)).await {
             Ok(Some(mut answers)) if answers.len() == 1 => answers.remove(0),
@@ -318,7 +263,8 @@ impl Rpc {
         answers
     }
 
-    /// Says of each answer where it came from, and writes down what is none.
+    /// Says of each answer where it came from, and writes down what is none. What comes instead of the
+    /// answers to a batch is asked for again, and says nothing of any of its calls.
     fn mark(
         &self,
         calls: &[Call],
@@ -328,8 +274,8 @@ impl Rpc {
         let answers = match answers {
             Ok(Some(answers)) => answers,
             other => {
-                if let Err(CallError::Garbled(words)) = &other {
-                    self.note_garbled(calls, words, text);
+                if let (Err(CallError::Garbled(words)), [call]) = (&other, calls) {
+                    self.note_garbled(call, words, text);
                 }
                 return other;
             }
@@ -337,7 +283,7 @@ impl Rpc {
         let mark = |(answer, call): (Answer, &Call)| match answer {
             Ok(raw) => Ok(raw.of(call.method, &self.unreadable)),
             Err(error) => {
-                if let CallError::Garbled(words) = &error {
+                if let (CallError::Garbled(words), [_]) = (&error, calls) {
                     self.unreadable.note(call.method, WHOLE, words, "");
                 }
                 Err(error)
@@ -346,13 +292,10 @@ impl Rpc {
         Ok(Some(answers.into_iter().zip(calls).map(mark).collect()))
     }
 
-    /// Writes down what came instead of answers.
-    fn note_garbled(&self, calls: &[Call], words: &str, text: &[u8]) {
-        let start = &text[..text.len().min(SAMPLED)];
-        if let Some(call) = calls.first() {
-            let text = String::from_utf8_lossy(start);
-            self.unreadable.note(call.method, WHOLE, words, &text);
-        }
+    /// Writes down what came instead of an answer.
+    fn note_garbled(&self, call: &Call, words: &str, text: &[u8]) {
+        let text = String::from_utf8_lossy(&text[..text.len().min(SAMPLED)]);
+        self.unreadable.note(call.method, WHOLE, words, &text);
     }
 
     /// A batch of a hundred is given three times as long as one question.
@@ -361,33 +304,8 @@ impl Rpc {
     }
 }
 
-/// What came back for a part of what was asked.
-enum Part {
-    Answered(Vec<Answer>),
-    /// The endpoint takes fewer at once.
-    TooMany,
-    /// The endpoint is there, and not done with so many in time.
-    TooSlow,
-    /// There is no answer, and there would be none to the rest.
-    Gone(CallError),
-}
-
 /// How much is kept of what is no answer at all.
 const SAMPLED: usize = 16 * 1024;
-
-/// HTTP: what was sent is too large.
-const TOO_LARGE: u16 = 413;
-
-/// Whoever does not answer one question will not answer the next hundred either.
-fn is_gone(error: &CallError) -> bool {
-    matches!(
-        error,
-        CallError::Timeout(_)
-            | CallError::Crowded(_)
-            | CallError::Resting(_)
-            | CallError::Unreachable
-    )
-}
 
 /// Calls under way. If nobody waits for their answer any more, they are counted as timed out.
 struct Counting<'a> {

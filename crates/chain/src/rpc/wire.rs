@@ -67,7 +67,13 @@ const LONGEST_DATA: usize = 16 * 1024;
 
 const TOO_MANY: CallError = CallError::Garbled("many more answers than there were questions");
 const NOT_JSON_RPC: CallError = CallError::Garbled("something that is not JSON-RPC");
-const MISSING: CallError = CallError::Garbled("a batch in which this call is missing");
+pub(super) const MISSING: CallError = CallError::Garbled("a batch in which this call is missing");
+const TWICE: CallError = CallError::Garbled("the same call twice");
+
+/// Whether a batch has no answer to a call, or several, of which none is known to be the right one.
+pub(super) fn is_left_out(answer: &Answer) -> bool {
+    matches!(answer, Err(error) if *error == MISSING || *error == TWICE)
+}
 
 /// The answers to the questions numbered from `first`, in their order. `None`: a batch was
 /// answered with a single error, as by endpoints that take none.
@@ -104,7 +110,7 @@ pub(super) fn read(
         // Two answers to one question: neither is known to be the right one.
         answers[place] = Some(match answers[place] {
             None => reply.into_answer(target),
-            Some(_) => Err(CallError::Garbled("the same call twice")),
+            Some(_) => Err(TWICE),
         });
     }
     Ok(Some(answers.into_iter().map(|answer| answer.unwrap_or(Err(MISSING))).collect()))

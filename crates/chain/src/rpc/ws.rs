@@ -274,7 +274,7 @@ fn receive(
     announces: &Announces,
     subscribed: Instant,
 ) {
-    let Some(envelope) = envelope(&text) else { return };
+    let Some(envelope) = envelope(&text) else { return answer_only(open, text) };
     if envelope.method.as_deref() == Some("eth_subscription") {
         if let Some(heads) = heads {
             heads.announce();
@@ -282,10 +282,8 @@ fn receive(
         return;
     }
     let Some(id) = envelope.id.and_then(wire::number::<u64>) else {
-        // A batch that was refused as a whole comes back without a number. With one open question
-        // there is no doubt whose it is.
-        if envelope.error.is_some() && open.len() == 1 {
-            answer(open.drain().next().map(|(_, question)| question), text);
+        if envelope.method.is_none() {
+            answer_only(open, text);
         }
         return;
     };
@@ -300,6 +298,14 @@ fn receive(
     });
     let first = whose.map(|question| question.first);
     answer(first.and_then(|first| open.remove(&first)), text);
+}
+
+/// What comes in place of the answers to a batch may have no number, or be no JSON-RPC. With one open
+/// question there is no doubt whose it is.
+fn answer_only(open: &mut HashMap<u64, Question>, text: Utf8Bytes) {
+    if open.len() == 1 {
+        answer(open.drain().next().map(|(_, question)| question), text);
+    }
 }
 
 fn answer(question: Option<Question>, text: Utf8Bytes) {
@@ -362,6 +368,40 @@ mod tests {
         ] {
             let found = envelope(text).and_then(|it| it.id).and_then(wire::number::<u64>);
             assert_eq!(found, id, "{text}");
+        }
+    }
+
+    #[test]
+    fn hole_37_whatever_comes_in_place_of_a_batch_answers_the_only_question() {
+        let question = |first| {
+            let (answer, answered) = oneshot::channel();
+            (Question { body: String::new(), first, count: 2, answer }, answered)
+        };
+        let announces = Announces::default();
+        for (text, one, of_two) in [
+            ("[]", true, false),
+            ("null", true, false),
+            ("no batches", true, false),
+            (r#"[{"id":null,"error":{"code":-32600,"message":"no"}}]"#, true, false),
+            (r#"[{"id":null,"result":"0x1"}]"#, true, false),
+            (r#"{"error":"no"}"#, true, false),
+            (r#"[{"id":7,"result":"0x1"}]"#, true, true),
+            (r#"[{"id":"8","result":"0x1"}]"#, true, true),
+            // An older question's, and what nobody has asked for.
+            (r#"[{"id":3,"result":"0x1"}]"#, false, false),
+            (r#"{"method":"eth_subscription","params":{}}"#, false, false),
+            (r#"{"method":"other_subscription","params":{}}"#, false, false),
+        ] {
+            for (others, expected) in [(false, one), (true, of_two)] {
+                let (asked, mut answered) = question(7);
+                let mut open = HashMap::from([(7, asked)]);
+                let (other, _kept) = question(90);
+                if others {
+                    open.insert(90, other);
+                }
+                receive(text.into(), &mut open, None, &announces, Instant::now());
+                assert_eq!(answered.try_recv().is_ok(), expected, "{text} {others}");
+            }
         }
     }
 

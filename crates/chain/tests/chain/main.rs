@@ -4,6 +4,8 @@
 
 mod accounts;
 mod asking;
+mod barred;
+mod batches;
 mod counting;
 mod distrust;
 mod following;

@@ -122,6 +122,7 @@ pub(super) fn diagnose(facts: LaneFacts) -> Diagnosis {
     findings.extend(not_owned(&facts));
     findings.extend(paused(&facts, &findings));
     findings.extend(restored(&facts));
+    findings.extend(unquoted(&facts));
     findings.extend(waiting(&facts));
     findings.extend(unestimated(&facts));
     findings.sort_by_key(|finding| finding.severity);
@@ -328,6 +329,22 @@ fn restored(facts: &LaneFacts) -> Vec<Finding> {
     );
     findings.push(finding(Severity::Blocked, "restored", words, Some(remedy)));
     findings
+}
+
+/// Endpoints answer, and none says what gas costs: without that nothing new is signed.
+fn unquoted(facts: &LaneFacts) -> Option<Finding> {
+    let why = facts.unquoted.as_ref()?;
+    let words = format!(
+        "no endpoint of chain {} says what gas costs ({why}); {} transactions wait for it",
+        facts.chain_id, facts.queued
+    );
+    let severity = if facts.queued > 0 { Severity::Blocked } else { Severity::Warning };
+    let remedy = Remedy::new(
+        "mend-endpoints",
+        "have the provider allow eth_gasPrice or eth_feeHistory, or name another one in [[chain]] endpoints; the rest \
+         goes on by itself",
+    );
+    Some(finding(severity, "no-fee-quote", words, Some(remedy)))
 }
 
 /// What waits for a nonce.

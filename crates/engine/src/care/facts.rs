@@ -54,6 +54,9 @@ pub struct LaneFacts {
     pub balance: Option<String>,
     /// What the chain asks for a unit of gas, in wei: the base fee, or the usual price.
     pub market_fee_per_gas: Option<String>,
+    /// Why no endpoint says that, if they answer otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unquoted: Option<String>,
     /// The most that an attempt may offer on this chain, in wei.
     pub fee_limit: Option<String>,
     /// What is at the nonce that the chain waits for.

@@ -93,6 +93,7 @@ pub(super) async fn gather(core: &Arc<Core>, lane: Lane) -> Result<LaneFacts, Ca
             FeeQuote::Market { base_fee, .. } => base_fee.to_string(),
             FeeQuote::Legacy { gas_price } => gas_price.to_string(),
         }),
+        unquoted: track.and_then(|track| track.unquoted()),
         fee_limit: ceiling.is_known().then(|| ceiling.limit().to_string()),
         head,
         gone: track.and_then(|track| gone(track, lane)),

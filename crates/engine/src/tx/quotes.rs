@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use stile_chain::{ChainError, ChainPool, FeeQuotes};
 use stile_domain::FeeQuote;
-use tracing::debug;
+use tracing::{debug, info, warn};
 
 use crate::core::Core;
 use crate::task;
+use crate::tx::bind;
 use crate::tx::track::Track;
 
 /// How long what is heeded stays below what was asked before, where nobody else offers anything.
@@ -67,8 +68,18 @@ impl Blocks {
 pub(crate) struct Quotes {
     known: Mutex<Known>,
     blocks: Mutex<Blocks>,
+    trouble: Mutex<Option<Trouble>>,
     /// Whoever has it asks; the others wait for the answer.
     asking: tokio::sync::Mutex<()>,
+}
+
+/// Nobody has said what the chain asks for when it was last asked.
+#[derive(Debug, Clone)]
+struct Trouble {
+    /// What each endpoint said instead.
+    why: String,
+    /// It is in the log.
+    is_told: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -143,6 +154,7 @@ impl Quotes {
         Self {
             known: Mutex::new(known),
             blocks: Mutex::default(),
+            trouble: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
         }
     }
@@ -172,14 +184,56 @@ impl Quotes {
             let blocks = self.blocks();
             (blocks.own(), blocks.have_others(pool.fee_blocks()))
         };
-        let told = pool.fee_quotes_by_others(&own).await?;
+        let told = pool.fee_quotes_by_others(&own).await;
+        self.note(pool, told.as_ref().err());
+        let told = told?;
         let mut known = self.known();
         let heeded = known.heed(told, by_others, Instant::now());
         Ok(known.take(heeded))
     }
 
+    /// What the endpoints said instead of a quote, if it was none when they were last asked.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.troubled().as_ref().map(|trouble| trouble.why.clone())
+    }
+
+    fn troubled(&self) -> MutexGuard<'_, Option<Trouble>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of whether there was a quote. That there is none is told once: not while an older one
+    /// still serves, nor where the chain does not answer at all, which is told elsewhere.
+    fn note(&self, pool: &ChainPool, error: Option<&ChainError>) {
+        let chain = pool.chain().get();
+        let mut trouble = self.troubled();
+        let was_told = trouble.as_ref().is_some_and(|trouble| trouble.is_told);
+        let Some(why) = error.map(words) else {
+            if was_told {
+                info!(chain, "the endpoints say again what gas costs");
+            }
+            *trouble = None;
+            return;
+        };
+        let serves = self.since(bind::fresh_quote()).is_some();
+        let is_told = was_told || !(serves || pool.why_away().is_some());
+        if is_told && !was_told {
+            warn!(chain, why, "no endpoint says what gas costs: what has no nonce waits for it");
+        }
+        *trouble = Some(Trouble { why, is_told });
+    }
+
     fn is_asking(&self) -> bool {
         self.asking.try_lock().is_err()
+    }
+}
+
+/// What each endpoint said.
+fn words(error: &ChainError) -> String {
+    match error {
+        ChainError::Unreachable { said, .. } | ChainError::Disagreed { said, .. } => {
+            said.join("; ")
+        }
+        ChainError::NoEndpoint(_) => error.to_string(),
     }
 }
 

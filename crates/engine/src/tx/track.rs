@@ -13,6 +13,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::tx::adopt::READERS;
 use crate::tx::balance::Balances;
+use crate::tx::bind;
 use crate::tx::book::{Book, Open};
 use crate::tx::estimates::Estimates;
 use crate::tx::funds::Funds;
@@ -438,6 +439,13 @@ impl Track {
     /// Asks what the chain asks for.
     pub(crate) async fn ask_quotes(&self) -> Result<FeeQuotes, ChainError> {
         self.quotes.ask(&self.pool).await
+    }
+
+    /// Why nobody says what the chain asks for, if that was asked and nobody has said so for a while. A
+    /// chain that does not answer at all is something else.
+    pub(crate) fn unquoted(&self) -> Option<String> {
+        let is_quoted = self.quote(bind::fresh_quote()).is_some();
+        self.quotes.trouble().filter(|_| !is_quoted && self.pool.why_away().is_none())
     }
 
     /// What is remembered of estimates.

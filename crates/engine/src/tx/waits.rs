@@ -132,6 +132,7 @@ pub(crate) fn chain_state(track: &Track, waiting: Option<Instant>) -> ChainState
         lacks_finalized: track.lacks(Finality::Finalized),
         unreachable: track.pool.why_away(),
         unfollowed: track.unfollowed(),
+        unquoted: track.unquoted(),
         withheld: track.withheld().map(|withheld| withheld.words),
         is_on_demand: track.pace.is_on_demand(),
         standstill: standstill.map(|it| (it.silent, it.usual)),

@@ -16,7 +16,8 @@ on_both_stores!(
     hole_38_a_chain_that_mines_on_demand_is_told,
     hole_38_a_chain_that_stands_still_is_told_for_as_long_as_it_does,
     hole_38_finality_that_the_chain_cannot_give_is_refused,
-    hole_38_a_lane_that_cannot_begin_is_told
+    hole_38_a_lane_that_cannot_begin_is_told,
+    hole_38_that_nobody_says_what_gas_costs_is_told
 );
 
 fn with(confirmations: u32, request_id: &str) -> TxRequest {
@@ -204,5 +205,29 @@ async fn hole_38_a_lane_that_cannot_begin_is_told(bench: Bench) {
     waits_for(&node, &tx, "endpoint", "no counts today").await;
     proxy.is_like(|_, _| None);
     until(&node, tx.id, TxState::Confirmed).await;
+    node.shutdown().await;
+}
+
+/// The endpoint answers, and everything that it is asked about fees is refused in a way that is no
+/// JSON-RPC.
+///
+/// Fails if nothing says so: then a transaction waits for its turn for ever, and nobody knows why.
+async fn hole_38_that_nobody_says_what_gas_costs_is_told(bench: Bench) {
+    let anvil = chain(true).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let shut = ["eth_feeHistory", "eth_maxPriorityFeePerGas", "eth_gasPrice"];
+    shut.iter().for_each(|method| proxy.fail_with_status(method, 403, None));
+    // Without a base fee the price is all there is.
+    proxy.strip("eth_getBlockByNumber", "baseFeePerGas");
+    let node = start(&bench, settings(&bench, "a"), &[&proxy.url()]).await;
+    let tx = send(&node, with(0, "unquoted")).await;
+    let words = waits_for(&node, &tx, "endpoint", "says what gas costs").await;
+    assert!(words.contains("eth_gasPrice: answered with HTTP status 403"), "{words}");
+    let diagnosis = doctor(&node).await;
+    assert_eq!(severity(&diagnosis, "no-fee-quote"), Some(Severity::Blocked), "{diagnosis:?}");
+    assert!(!diagnosis.healthy && diagnosis.summary.contains("eth_gasPrice"), "{diagnosis:?}");
+    proxy.heal().await;
+    until(&node, tx.id, TxState::Confirmed).await;
+    assert_eq!(severity(&doctor(&node).await, "no-fee-quote"), None);
     node.shutdown().await;
 }

@@ -57,6 +57,8 @@ pub(super) struct Rules {
     pub(super) delay: Option<Duration>,
     /// The most calls that a request may have in a batch, and what is said to more; 0 for no batches.
     pub(super) longest_batch: Option<(usize, Failure)>,
+    /// What becomes of the answers to a batch.
+    pub(super) batches: Option<Batches>,
     pub(super) failures: HashMap<String, Failure>,
     pub(super) lost: BTreeSet<String>,
     pub(super) status: Option<u16>,
@@ -64,6 +66,13 @@ pub(super) struct Rules {
     pub(super) lies: Vec<Lie>,
     /// Methods and the fields that are missing in their results.
     pub(super) stripped: BTreeSet<(String, String)>,
+}
+
+/// The HTTP status of the answer to a batch, and what is written instead of the answers.
+#[derive(Clone)]
+pub(super) struct Batches {
+    pub(super) status: u16,
+    pub(super) write: Arc<dyn Fn(Vec<Value>) -> String + Send + Sync>,
 }
 
 /// From a call's parameters and its result to what is answered instead; `None` where the truth is
@@ -91,6 +100,7 @@ impl fmt::Debug for Rules {
             .field("delays", &self.delays)
             .field("delay", &self.delay)
             .field("longest_batch", &self.longest_batch)
+            .field("batches", &self.batches.as_ref().map(|batches| batches.status))
             .field("failures", &self.failures)
             .field("lost", &self.lost)
             .field("status", &self.status)
@@ -187,6 +197,11 @@ impl Faults {
         let rules = self.rules.lock().unwrap();
         let (longest, failure) = rules.longest_batch.as_ref()?;
         (calls > *longest).then(|| failure.clone())
+    }
+
+    /// What becomes of the answers to a batch.
+    pub(super) fn batches(&self) -> Option<Batches> {
+        self.rules.lock().unwrap().batches.clone()
     }
 
     /// What is answered to a call instead of passing it on: an error, or a result that is not true.

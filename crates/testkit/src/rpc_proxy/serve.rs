@@ -55,6 +55,17 @@ async fn answer(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
         let error = json!({ "code": failure.code, "message": failure.message });
         return Json(json!({ "jsonrpc": "2.0", "id": null, "error": error })).into_response();
     }
+    if request.is_array()
+        && let Some(batches) = shared.faults.batches()
+    {
+        return match ask(&shared, &calls).await {
+            Ok(Value::Array(answers)) => {
+                let status = StatusCode::from_u16(batches.status).expect("an HTTP status");
+                (status, (batches.write)(answers)).into_response()
+            }
+            other => unreachable(&format!("{other:?}")),
+        };
+    }
     if let Some(Status { status, retry_after }) = shared.faults.status(&methods) {
         let status = StatusCode::from_u16(status).expect("an HTTP status");
         let when = retry_after.map(|when| [(header::RETRY_AFTER, when)]);

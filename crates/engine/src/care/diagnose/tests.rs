@@ -56,6 +56,7 @@ fn facts() -> LaneFacts {
         signer_trouble: None,
         balance: Some("1000000".to_owned()),
         market_fee_per_gas: Some("10".to_owned()),
+        unquoted: None,
         fee_limit: None,
         head: Some(sent(SubState::Pending, 20)),
         gone: None,
@@ -162,6 +163,22 @@ fn hole_37_what_cannot_be_read_is_told_with_method_field_and_endpoint() {
         assert_eq!(found.severity, severity, "{endpoints:?} {missing}");
     }
     assert!(!found(with(vec![fine()], true)).iter().any(|(code, _)| code == "unreadable-answer"));
+}
+
+#[test]
+fn hole_37_that_nobody_says_what_gas_costs_is_told() {
+    let why = "node:8545: eth_gasPrice: answered with HTTP status 403".to_owned();
+    let silent = LaneFacts { unquoted: Some(why), market_fee_per_gas: None, ..facts() };
+    for (queued, severity) in [(2, Severity::Blocked), (0, Severity::Warning)] {
+        let diagnosis = diagnose(LaneFacts { queued, ..silent.clone() });
+        assert_eq!(diagnosis.healthy, queued == 0);
+        let found = diagnosis.findings.iter().find(|it| it.code == "no-fee-quote").unwrap();
+        assert_eq!(found.severity, severity);
+        for word in ["node:8545", "eth_gasPrice", "403", &format!("{queued} transactions")] {
+            assert!(found.words.contains(word), "{}", found.words);
+        }
+    }
+    finds(silent, "no-fee-quote", Some("mend-endpoints"));
 }
 
 #[test]
