@@ -65,7 +65,7 @@ struct Told {
     #[serde(default)]
     requests_hash: Option<IgnoredAny>,
     #[serde(default)]
-    transactions: Vec<Entry>,
+    transactions: Option<Vec<Entry>>,
 }
 
 const ANOTHER: &str = "another block than was asked for";
@@ -148,9 +148,10 @@ impl Told {
             counts_initcode: self.withdrawals_root.is_some(),
             has_data_floor: self.requests_hash.is_some(),
         };
+        let transactions = self.transactions.unwrap_or_default();
         Ok(Block {
             header: Header { height, hash: self.hash, parent: self.parent_hash },
-            transactions: self.transactions.into_iter().map(Into::into).collect(),
+            transactions: transactions.into_iter().map(Into::into).collect(),
             timestamp: self.timestamp.to(),
             base_fee: base_fee.map_err(|_| absurd("baseFeePerGas"))?,
             gas_limit: self.gas_limit.and_then(|limit| u64::try_from(limit).ok()),
@@ -205,6 +206,20 @@ mod tests {
             block.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
             let block = read_block(Ok(to_raw_value(&block).unwrap().into())).unwrap().unwrap();
             assert_eq!(block.rules, GasRules { counts_initcode, has_data_floor }, "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_tells_no_transactions_is_read_as_one_that_has_none() {
+        for transactions in [None, Some(json!(null)), Some(json!([]))] {
+            let mut block = json!({
+                "number": "0x5", "hash": B256::repeat_byte(1), "parentHash": B256::ZERO,
+            });
+            if let Some(transactions) = transactions {
+                block["transactions"] = transactions;
+            }
+            let read = read_block(Ok(to_raw_value(&block).unwrap().into())).unwrap().unwrap();
+            assert_eq!(read.transactions, [], "{block}");
         }
     }
 

@@ -69,6 +69,7 @@ mod in_turn;
 mod judge;
 mod known;
 mod look;
+mod maybe;
 mod means;
 mod mined;
 mod nonces;

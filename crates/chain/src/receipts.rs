@@ -12,7 +12,8 @@ use stile_domain::Receipt;
 use crate::batches::ask_each_apart;
 use crate::calls::Method;
 use crate::endpoint::Endpoint;
-use crate::rpc::{Answer, Bad, Call, CallError, Raw, read_checked, read_some};
+use crate::maybe::Maybe;
+use crate::rpc::{Answer, Bad, Call, CallError, Raw, read_some};
 use crate::{ChainError, ChainPool};
 
 /// What is known of a transaction's receipt.
@@ -39,20 +40,22 @@ struct Told {
     #[serde(deserialize_with = "may_be_null")]
     block_hash: Option<B256>,
     #[serde(default)]
-    transaction_index: U64,
+    transaction_index: Option<Maybe<U64>>,
     #[serde(default)]
-    status: Option<Status>,
+    status: Option<Maybe<Status>>,
     /// The state after the transaction, before Byzantium.
     #[serde(default)]
     root: Value,
-    gas_used: U64,
     #[serde(default)]
-    effective_gas_price: Option<U256>,
+    gas_used: Maybe<U64>,
+    #[serde(default)]
+    effective_gas_price: Option<Maybe<U256>>,
     /// Told of calls too, where the transaction itself is.
     #[serde(default)]
     to: Value,
+    /// Some nodes write an empty text where there is none.
     #[serde(default)]
-    contract_address: Option<Address>,
+    contract_address: Maybe<Address>,
 }
 
 /// How an execution ended, as nodes write it.
@@ -80,6 +83,11 @@ fn absurd(field: &'static str) -> Bad {
     Bad { field, words: "with a receipt that cannot be" }
 }
 
+/// What a receipt is taken without: it is told, and stops nothing.
+fn unread(field: &'static str) -> Bad {
+    Bad { field, words: "with a receipt whose field is missing or cannot be understood" }
+}
+
 /// Asks for a transaction's receipt.
 pub(crate) fn receipt_call(hash: B256) -> Call {
     Call::new(Method::TransactionReceipt, json!([hash]))
@@ -87,11 +95,15 @@ pub(crate) fn receipt_call(hash: B256) -> Call {
 
 /// Reads the receipt of this very transaction. One that is in no block yet counts as none.
 pub(crate) fn read_receipt(answer: Answer, hash: B256) -> Result<Option<Receipt>, CallError> {
-    let receipt = read_checked(answer, |told: Told| match told.transaction_hash == hash {
-        true => told.into_receipt(),
-        false => Err(ANOTHER),
-    });
-    Ok(receipt?.flatten())
+    let answer = answer?;
+    let Some(told) = answer.parse::<Told>()? else { return Ok(None) };
+    if told.transaction_hash != hash {
+        return Err(answer.refuse(ANOTHER));
+    }
+    if told.is_in_a_block() {
+        told.not_understood().for_each(|field| answer.mention(unread(field)));
+    }
+    told.into_receipt().map_err(|bad| answer.refuse(bad))
 }
 
 /// Reads a block's receipts of these transactions. The others are skipped unread: some chains have
@@ -241,28 +253,45 @@ pub(crate) async fn receipts_by_hash(
 }
 
 impl Told {
+    fn is_in_a_block(&self) -> bool {
+        self.block_number.is_some() && self.block_hash.is_some()
+    }
+
+    /// The fields that cannot be read, and are not needed.
+    fn not_understood(&self) -> impl Iterator<Item = &'static str> {
+        let fields = [
+            ("gasUsed", self.gas_used.is_odd()),
+            ("status", self.status.as_ref().is_some_and(Maybe::is_odd)),
+            ("transactionIndex", self.transaction_index.as_ref().is_some_and(Maybe::is_odd)),
+            ("effectiveGasPrice", self.effective_gas_price.as_ref().is_some_and(Maybe::is_odd)),
+        ];
+        fields.into_iter().filter_map(|(field, is_odd)| is_odd.then_some(field))
+    }
+
     fn into_receipt(self) -> Result<Option<Receipt>, Bad> {
         let (Some(number), Some(block_hash)) = (self.block_number, self.block_hash) else {
             return Ok(None);
         };
         let block_number = number.to::<u64>();
-        let status = status(self.status.as_ref(), &self.root);
-        let price = self.effective_gas_price.unwrap_or_default();
+        let status = status(self.status.and_then(Maybe::known), &self.root);
+        let price = self.effective_gas_price.and_then(Maybe::known).unwrap_or_default();
         if block_number > i64::MAX as u64 {
             return Err(absurd("blockNumber"));
         }
         let price = u128::try_from(price).map_err(|_| absurd("effectiveGasPrice"))?;
+        let index = self.transaction_index.and_then(Maybe::known).unwrap_or_default();
         // Many nodes name one for what was reverted, and some for what called another contract.
         let made_one = status != Some(false) && !is_account(&self.to);
         // Some nodes write it so where none was made.
-        let contract = self.contract_address.filter(|made| *made != Address::ZERO && made_one);
+        let contract = self.contract_address.known();
+        let contract = contract.filter(|made| *made != Address::ZERO && made_one);
         Ok(Some(Receipt {
             tx_hash: self.transaction_hash,
             block_number,
             block_hash,
-            transaction_index: self.transaction_index.to(),
+            transaction_index: index.to(),
             status,
-            gas_used: self.gas_used.to(),
+            gas_used: self.gas_used.known().unwrap_or_default().to(),
             effective_gas_price: price,
             contract_address: contract,
         }))
@@ -273,10 +302,10 @@ impl Told {
 ///
 /// Before Byzantium there is the root of the state instead, and that says nothing: a failed
 /// transaction changed the state too, since it was paid for. Neither do gas used, logs and balances. A
-/// root of one byte is a status under its old name.
-fn status(status: Option<&Status>, root: &Value) -> Option<bool> {
+/// root of one byte is a status under its old name. Words that are neither say nothing, too.
+fn status(status: Option<Status>, root: &Value) -> Option<bool> {
     let number = match status {
-        Some(Status::Word(word)) => return Some(*word),
+        Some(Status::Word(word)) => return Some(word),
         Some(Status::Number(number)) => number.to::<u64>(),
         None => {
             let digits = root.as_str()?.strip_prefix("0x")?;
@@ -303,6 +332,8 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     use super::*;
+    use crate::target::Target;
+    use crate::unreadable::Ledger;
 
     fn told(change: impl FnOnce(&mut Value)) -> Answer {
         let mut value = json!({
@@ -358,6 +389,10 @@ mod tests {
             (json!(null), json!("0x1"), Some(true)),
             (json!(null), json!("0x00"), Some(false)),
             (json!(null), json!("0x0"), Some(false)),
+            // Words of its own.
+            (json!("success"), json!(null), None),
+            (json!("failure"), json!(null), None),
+            (json!({}), json!("0x1"), Some(true)),
         ] {
             let receipt = told(|value| {
                 value["root"] = root.clone();
@@ -398,14 +433,14 @@ mod tests {
         let good = told(|_| ()).unwrap();
         let bad = told(|value| {
             value["transactionHash"] = json!(mine[1]);
-            value.as_object_mut().unwrap().remove("gasUsed");
+            value.as_object_mut().unwrap().remove("blockNumber");
         });
         let block = format!("[{},{}]", bad.unwrap().get(), good.get());
         let block = RawValue::from_string(block).unwrap();
         let wanted = mine.iter().collect();
         let receipts = read_receipts(Ok(block.into()), &wanted).unwrap().unwrap();
         assert_eq!(receipts.found.iter().map(|it| it.tx_hash).collect::<Vec<_>>(), [mine[0]]);
-        assert_eq!(field_of(Err::<(), _>(receipts.unread.unwrap())), "gasUsed");
+        assert_eq!(field_of(Err::<(), _>(receipts.unread.unwrap())), "blockNumber");
     }
 
     #[test]
@@ -440,6 +475,44 @@ mod tests {
         assert_eq!(made(json!(contract)), Some(contract));
         assert_eq!(made(json!(null)), None);
         assert_eq!(made(json!(Address::ZERO)), None);
+        // Nodes that write an empty text for none.
+        assert_eq!(made(json!("0x")), None);
+        assert_eq!(made(json!("")), None);
+    }
+
+    #[test]
+    fn hole_37_a_receipt_is_read_without_what_does_not_matter() {
+        let ledger = Arc::new(Ledger::new(Arc::new(Target::parse("http://node").unwrap())));
+        let whole = read_receipt(told(|_| ()), B256::repeat_byte(1)).unwrap().unwrap();
+        let without_gas = Receipt { gas_used: 0, ..whole.clone() };
+        let unpaid = Receipt { effective_gas_price: 0, ..whole.clone() };
+        let first = Receipt { transaction_index: 0, ..whole.clone() };
+        let untold = Receipt { status: None, ..whole.clone() };
+        for (field, value, expected, mentioned) in [
+            ("gasUsed", None, without_gas.clone(), true),
+            ("gasUsed", Some(json!(null)), without_gas.clone(), true),
+            ("gasUsed", Some(json!("much")), without_gas, true),
+            ("status", Some(json!("success")), untold.clone(), true),
+            ("status", Some(json!(null)), untold, false),
+            ("effectiveGasPrice", Some(json!("dear")), unpaid.clone(), true),
+            ("effectiveGasPrice", None, unpaid, false),
+            ("transactionIndex", Some(json!("far")), first.clone(), true),
+            ("transactionIndex", Some(json!(null)), first, false),
+            ("contractAddress", Some(json!("0x")), whole.clone(), false),
+            ("contractAddress", Some(json!("")), whole, false),
+        ] {
+            let before = ledger.totals().iter().map(|(_, count)| count).sum::<u64>();
+            let raw = told(|receipt| match value.clone() {
+                Some(value) => receipt[field] = value,
+                None => drop(receipt.as_object_mut().unwrap().remove(field)),
+            });
+            let raw = raw.unwrap().of(Method::TransactionReceipt, &ledger);
+            let read = read_receipt(Ok(raw), B256::repeat_byte(1));
+            assert_eq!(read, Ok(Some(expected)), "{field} {value:?}");
+            let after = ledger.totals().iter().map(|(_, count)| count).sum::<u64>();
+            assert_eq!(after - before, u64::from(mentioned), "{field} {value:?}");
+            assert!(!mentioned || ledger.list().iter().any(|it| it.field == field), "{field}");
+        }
     }
 
     #[test]
@@ -451,9 +524,7 @@ mod tests {
         for (field, value) in [
             ("blockNumber", huge.clone()),
             ("effectiveGasPrice", json!(format!("{:#x}", U256::MAX))),
-            ("gasUsed", json!({})),
-            ("gasUsed", json!(null)),
-            ("status", json!("done")),
+            ("blockHash", json!("")),
         ] {
             let bad = read_receipt(told(|receipt| receipt[field] = value), mine);
             assert_eq!(field_of(bad), field);
@@ -475,7 +546,8 @@ mod tests {
     }
 
     #[test]
-    fn hole_37_a_receipt_in_no_block_is_none_and_one_that_does_not_say_where_it_is_cannot_be_read() {
+    fn hole_37_a_receipt_in_no_block_is_none_and_one_that_does_not_say_where_it_is_cannot_be_read()
+    {
         let mine = B256::repeat_byte(1);
         for field in ["blockHash", "blockNumber"] {
             let pending = told(|value| value[field] = json!(null));

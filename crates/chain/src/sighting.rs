@@ -4,9 +4,11 @@ use std::fmt;
 
 use alloy::primitives::{Address, B256, U64};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use stile_domain::{MAX_NONCE, Nonce};
+
+use crate::maybe::Maybe;
 
 /// A transaction seen in a block: as much of it as tells whose it is.
 ///
@@ -82,29 +84,6 @@ struct Told {
     from: Maybe<Address>,
     #[serde(default)]
     nonce: Maybe<U64>,
-}
-
-/// Something that some chain writes in its own way: that must not make the block unreadable.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Maybe<T> {
-    Known(T),
-    Odd(IgnoredAny),
-}
-
-impl<T> Maybe<T> {
-    fn known(self) -> Option<T> {
-        match self {
-            Self::Known(value) => Some(value),
-            Self::Odd(_) => None,
-        }
-    }
-}
-
-impl<T> Default for Maybe<T> {
-    fn default() -> Self {
-        Self::Odd(IgnoredAny)
-    }
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl From<Box<RawValue>> for Raw {
 
 impl Raw {
     /// The same, as the answer to a question at the endpoint that this ledger is about.
-    pub(super) fn of(self, method: Method, ledger: &Arc<Ledger>) -> Self {
+    pub(crate) fn of(self, method: Method, ledger: &Arc<Ledger>) -> Self {
         Self { source: Some(Source { method, ledger: Arc::clone(ledger) }), ..self }
     }
 
@@ -94,6 +94,13 @@ impl Raw {
     /// It can be parsed, and cannot be.
     pub(crate) fn refuse(&self, bad: Bad) -> CallError {
         self.unreadable(bad.field, bad.words)
+    }
+
+    /// Something of it cannot be read, and is done without: it is written down.
+    pub(crate) fn mention(&self, bad: Bad) {
+        if let Some(Source { method, ledger }) = &self.source {
+            ledger.note(*method, bad.field, bad.words, self.get());
+        }
     }
 
     fn unreadable(&self, field: &str, words: &str) -> CallError {

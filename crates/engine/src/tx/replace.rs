@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use stile_chain::{FeeQuotes, UnsignedTx};
 use stile_domain::{
-    AttemptKind, Bytes, Ceiling, FeeLimitReached, FeePolicy, FeeQuote, Fees, Lane, Nonce, Obstacle,
-    Payload, Step, SubState, TIMES_THE_MARKET, TxId, U256,
+    Address, AttemptKind, Bytes, Ceiling, FeeLimitReached, FeePolicy, FeeQuote, Fees, Lane, Nonce,
+    Obstacle, Payload, Step, SubState, TIMES_THE_MARKET, TxId, U256,
 };
 use stile_store::{NewAttempt, OpenAttempt, Set, TxChange, WishEnd};
 use tracing::{info, warn};
@@ -432,6 +432,12 @@ pub(crate) fn value_of(raw: &Bytes) -> Option<f64> {
 /// Whether an attempt calls an account, and makes no contract.
 pub(crate) fn is_call(attempt: &OpenAttempt) -> bool {
     UnsignedTx::of(&attempt.raw).is_some_and(|tx| tx.to.is_some())
+}
+
+/// Where the contract of an attempt that makes one is: that follows from its sender and its nonce.
+pub(crate) fn creates(attempt: &OpenAttempt, sender: Address) -> Option<Address> {
+    let tx = UnsignedTx::of(&attempt.raw).filter(|tx| tx.to.is_none())?;
+    Some(sender.create(tx.nonce))
 }
 
 /// The fees that an attempt offers.

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stile_domain::{EventKind, Outcome, TxId, TxState};
-use stile_engine::{Node, Severity};
+use stile_domain::{EventKind, Outcome, Payload, TxId, TxState};
+use stile_engine::{Node, Severity, TxRequest};
 use stile_store::Tx;
 use testkit::{Anvil, AnvilOptions, RpcProxy, eventually};
 
@@ -20,6 +20,8 @@ on_both_stores!(
     hole_37_how_it_ended_is_said_by_the_endpoint_that_says_it,
     hole_37_a_receipt_that_cannot_be_read_is_asked_of_the_next_endpoint,
     hole_37_one_receipt_that_cannot_be_read_holds_up_only_its_own_transaction,
+    hole_37_receipts_without_what_does_not_matter_are_taken,
+    hole_37_the_contract_is_known_where_a_receipt_names_none,
 );
 
 const RECEIPT: &str = "eth_getTransactionReceipt";
@@ -107,7 +109,7 @@ async fn hole_37_a_receipt_that_cannot_be_read_is_asked_of_the_next_endpoint(ben
     }
     let found = finding(&node, "unreadable-answer").await.unwrap();
     assert_eq!(found.severity, Severity::Warning);
-    for word in [shown(&odd).as_str(), "gasUsed"] {
+    for word in [shown(&odd).as_str(), "blockHash"] {
         assert!(found.words.contains(word), "{}", found.words);
     }
     assert!(!found.words.contains(&shown(&fine)), "{}", found.words);
@@ -121,7 +123,7 @@ async fn hole_37_one_receipt_that_cannot_be_read_holds_up_only_its_own_transacti
     let without = Arc::new(move |receipt: &Value| {
         let mut receipt = receipt.clone();
         if receipt["from"].as_str().is_some_and(|from| from.eq_ignore_ascii_case(&account)) {
-            receipt.as_object_mut().unwrap().remove("gasUsed");
+            receipt.as_object_mut().unwrap().remove("blockHash");
         }
         receipt
     });
@@ -139,11 +141,59 @@ async fn hole_37_one_receipt_that_cannot_be_read_holds_up_only_its_own_transacti
         (found.severity == Severity::Blocked).then_some(found)
     })
     .await;
-    assert!(found.words.contains(RECEIPT) && found.words.contains("gasUsed"), "{}", found.words);
+    assert!(found.words.contains(RECEIPT) && found.words.contains("blockHash"), "{}", found.words);
     assert_eq!(get(&node, odd[0]).await.standing.state, TxState::Submitted);
     proxy.heal().await;
     for tx in confirmed(&node, odd).await {
         assert_eq!(tx.standing.outcome, Some(Outcome::Success), "{tx:?}");
     }
     node.shutdown().await;
+}
+
+async fn hole_37_receipts_without_what_does_not_matter_are_taken(bench: Bench) {
+    let anvil = anvil().await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let odd = |receipt: &Value| {
+        let mut receipt = receipt.clone();
+        receipt["gasUsed"] = Value::Null;
+        receipt["contractAddress"] = json!("0x");
+        receipt["transactionIndex"] = json!("first");
+        receipt
+    };
+    proxy.lie(RECEIPT, move |_, receipt| receipt.is_object().then(|| odd(receipt)));
+    proxy.lie(OF_BLOCK, move |_, receipts| Some(receipts.as_array()?.iter().map(odd).collect()));
+    let node = start_on(&bench, &[&proxy]).await;
+    let ids = send_some(&node, 0, 3).await;
+    for tx in confirmed(&node, ids).await {
+        assert_eq!(tx.standing.outcome, Some(Outcome::Success), "{tx:?}");
+        assert_eq!(tx.receipt.unwrap().gas_used, 0, "it is not known");
+    }
+    let found = finding(&node, "unreadable-answer").await.unwrap();
+    assert_eq!(found.severity, Severity::Warning, "{}", found.words);
+    assert!(found.words.contains("gasUsed"), "{}", found.words);
+    node.shutdown().await;
+}
+
+async fn hole_37_the_contract_is_known_where_a_receipt_names_none(bench: Bench) {
+    let anvil = anvil().await;
+    let (silent, says) = (RpcProxy::start(anvil.url()).await, RpcProxy::start(anvil.url()).await);
+    strip(&silent, "contractAddress");
+    for proxies in [vec![&silent], vec![&silent, &says], vec![&says, &silent]] {
+        let node = start_on(&bench, &proxies).await;
+        let request = creation(&format!("made by {}", proxies.len()), shown(proxies[0]));
+        let tx = until(&node, send(&node, request).await.id, TxState::Confirmed).await;
+        let made = tx.lane.signer.create(tx.nonce.unwrap());
+        assert_eq!(tx.receipt.unwrap().contract(), Some(made));
+        // Who names none contradicts nobody.
+        assert_eq!(finding(&node, "endpoint-contradicts").await, None);
+        node.shutdown().await;
+    }
+}
+
+/// Makes a contract without code.
+fn creation(request_id: &str, first: String) -> TxRequest {
+    let mut request = transfer(0, &format!("{request_id} from {first}"));
+    let payload = Payload { gas_limit: Some(100_000), ..Payload::default() };
+    request.payload = Payload { data: vec![0].into(), ..payload };
+    request
 }

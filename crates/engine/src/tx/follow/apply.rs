@@ -137,6 +137,11 @@ pub(crate) fn mine(
         // Some nodes name the contract that was called.
         receipt.contract_address = None;
     }
+    if receipt.contract_address.is_none() && receipt.status == Some(true) {
+        // Some nodes name none.
+        let sender = open.lane.signer;
+        receipt.contract_address = mined.and_then(|attempt| replace::creates(attempt, sender));
+    }
     if let Some(by) = successor(open, &receipt) {
         if open.receipt.is_some() {
             // It was mined itself before the chain was reorganised.

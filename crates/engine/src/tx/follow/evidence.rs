@@ -32,7 +32,13 @@ pub(crate) struct Claim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// A transaction, with this receipt: how it went, if that is told, and the contract that it made.
-    Mined { tx_hash: B256, status: Option<bool>, contract: Option<Address> },
+    /// `creates`: the one that it makes if it succeeds, for endpoints that name none.
+    Mined {
+        tx_hash: B256,
+        status: Option<bool>,
+        contract: Option<Address>,
+        creates: Option<Address>,
+    },
     /// A transaction that used up a lane's nonce; any, if its hash is not known.
     Used { lane: Lane, nonce: Nonce, tx_hash: Option<B256> },
     /// Whatever is in it: it is canonical, and so on top of others.
@@ -68,7 +74,9 @@ impl Claim {
     /// The word of whoever agrees.
     fn word(&self) -> Word {
         match self.subject {
-            Subject::Mined { status, contract, .. } => Word::Mined { status, contract },
+            Subject::Mined { status, contract, creates, .. } => {
+                Word::mined(status, contract, creates)
+            }
             Subject::Used { .. } => Word::Used,
             Subject::OnTop => Word::OnTop,
         }
@@ -82,12 +90,12 @@ impl Claim {
             return Some(Word::OtherBlock(block.header.hash));
         }
         match &self.subject {
-            Subject::Mined { tx_hash, .. } => {
+            Subject::Mined { tx_hash, creates, .. } => {
                 if !block.transactions.iter().any(|tx| tx.hash == *tx_hash) {
                     return Some(Word::NotInBlock);
                 }
                 let receipt = receipts.iter().find(|receipt| receipt.tx_hash == *tx_hash)?;
-                Some(Word::Mined { status: receipt.status, contract: receipt.contract() })
+                Some(Word::mined(receipt.status, receipt.contract(), *creates))
             }
             Subject::Used { lane, nonce, tx_hash } => {
                 let used = block.transactions.iter().any(|tx| {
@@ -149,6 +157,9 @@ pub(crate) async fn rule(track: &Track, claims: &[Claim], followed: usize) -> Ve
                 let told = told.into_iter().map(|(_, receipt)| receipt).collect::<Vec<_>>();
                 most_say(&told).map(|receipt| match holds {
                     // What one of them alone says about how it went is nobody's word.
+                    Some(Word::Mined { status: status @ Some(true), contract }) => {
+                        Receipt { status, contract_address: contract, ..receipt }
+                    }
                     Some(Word::Mined { status, .. }) => Receipt { status, ..receipt },
                     _ => receipt,
                 })
@@ -197,6 +208,12 @@ fn decide(
 }
 
 impl Word {
+    /// It was mined. Who names no contract where there has to be one means that one.
+    fn mined(status: Option<bool>, contract: Option<Address>, creates: Option<Address>) -> Self {
+        let creates = creates.filter(|_| status != Some(false));
+        Self::Mined { status, contract: contract.or(creates) }
+    }
+
     /// How it went, if it says so.
     fn status(&self) -> Option<bool> {
         match self {
@@ -207,7 +224,7 @@ impl Word {
 
     /// It was mined, and how it went is told.
     fn is_telling(&self) -> bool {
-        self.status().is_some()
+        matches!(self, Self::Mined { status: Some(_), .. })
     }
 
     /// It was mined, and how it went is not told.
@@ -228,17 +245,18 @@ impl Word {
 /// say; where no more than half say the same, it is what the first of them says.
 fn most_say(told: &[&Receipt]) -> Option<Receipt> {
     let mut receipt = (*told.first()?).clone();
-    let majority = |told: &mut dyn Iterator<Item = u128>| majority(&told.collect::<Vec<_>>());
-    if let Some(gas) = majority(&mut told.iter().map(|it| it.gas_used.into())) {
-        receipt.gas_used = gas.try_into().unwrap_or(receipt.gas_used);
+    // Some nodes do not tell the gas.
+    let gas: Vec<u64> = told.iter().map(|it| it.gas_used).filter(|gas| *gas > 0).collect();
+    if let Some(gas) = majority(&gas).or(gas.first().copied()) {
+        receipt.gas_used = gas;
     }
-    if let Some(index) = majority(&mut told.iter().map(|it| it.transaction_index.into())) {
-        receipt.transaction_index = index.try_into().unwrap_or(receipt.transaction_index);
+    if let Some(index) = majority(&told.iter().map(|it| it.transaction_index).collect::<Vec<_>>()) {
+        receipt.transaction_index = index;
     }
     // Some nodes do not tell the price.
     let prices = told.iter().map(|it| it.effective_gas_price).filter(|price| *price > 0);
     let prices: Vec<u128> = prices.collect();
-    if let Some(price) = majority(&mut prices.iter().copied()).or(prices.first().copied()) {
+    if let Some(price) = majority(&prices).or(prices.first().copied()) {
         receipt.effective_gas_price = price;
     }
     Some(receipt)
@@ -250,11 +268,12 @@ fn majority<T: PartialEq + Copy>(told: &[T]) -> Option<T> {
     told.iter().find(most).copied()
 }
 
-/// Names whoever tells of another amount of gas than most.
+/// Names whoever tells of another amount of gas than most of those that tell it.
 fn blame_gas(track: &Track, height: u64, told: &[(usize, &Receipt)]) {
-    let gas: Vec<u64> = told.iter().map(|(_, receipt)| receipt.gas_used).collect();
+    let told = told.iter().filter(|(_, receipt)| receipt.gas_used > 0);
+    let gas: Vec<u64> = told.clone().map(|(_, receipt)| receipt.gas_used).collect();
     let Some(most) = majority(&gas) else { return };
-    for (place, receipt) in told.iter().filter(|(_, receipt)| receipt.gas_used != most) {
+    for (place, receipt) in told.filter(|(_, receipt)| receipt.gas_used != most) {
         let (used, hash) = (receipt.gas_used, receipt.tx_hash);
         let words = format!(
             "says that {hash} used {used} gas in block {height}, and the others that it used {most}"
@@ -478,7 +497,8 @@ mod tests {
 
     #[test]
     fn hole_23_what_an_endpoint_says_about_a_receipt() {
-        let subject = Subject::Mined { tx_hash: TX, status: Some(true), contract: None };
+        let subject =
+            Subject::Mined { tx_hash: TX, status: Some(true), contract: None, creates: None };
         let claim = Claim { height: 5, block: OURS, subject };
         let with = block(OURS, vec![Sighting::of_nobody(TX)]);
         let without = block(OURS, Vec::new());
@@ -548,6 +568,22 @@ mod tests {
     }
 
     #[test]
+    fn hole_37_who_names_no_contract_means_the_one_that_is_made() {
+        let made = Address::repeat_byte(4);
+        for (status, told, creates, expected) in [
+            (Some(true), None, Some(made), Some(made)),
+            (None, None, Some(made), Some(made)),
+            (Some(false), None, Some(made), None),
+            (Some(true), None, None, None),
+            // A chain that makes addresses by rules of its own.
+            (Some(true), Some(Address::ZERO), Some(made), Some(Address::ZERO)),
+        ] {
+            let contract = expected;
+            assert_eq!(Word::mined(status, told, creates), Word::Mined { status, contract });
+        }
+    }
+
+    #[test]
     fn hole_23_what_a_receipt_says_besides_is_what_most_say() {
         let of = |gas_used, transaction_index, effective_gas_price| Receipt {
             gas_used,
@@ -569,9 +605,10 @@ mod tests {
             told.insert(place, liar.clone());
             assert_eq!(say(&told), Some(honest.clone()), "{place}");
         }
-        // Each by itself: and who does not tell the price has no word.
+        // Each by itself: and who does not tell the price, or the gas, has no word.
         let told = [of(21_000, 7, 0), of(1, 3, 9), of(21_000, 3, 0)];
-        assert_eq!(say(&told), Some(honest));
+        assert_eq!(say(&told), Some(honest.clone()));
+        assert_eq!(say(&[of(0, 3, 9), honest.clone(), of(0, 3, 9)]), Some(honest));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::metrics;
 use crate::tx::book::Open;
 use crate::tx::confirmations::{self, Telling};
 use crate::tx::overtake;
+use crate::tx::replace;
 use crate::tx::track::Track;
 
 /// How many blocks are decided about in one pass.
@@ -269,7 +270,9 @@ fn claim(open: Option<&Open>, (_, height, block): &Due) -> Option<Claim> {
     let subject = match &open.receipt {
         Some(own) => {
             let (status, contract) = (own.status, own.contract());
-            Subject::Mined { tx_hash: own.tx_hash, status, contract }
+            let mined = open.attempts.iter().find(|attempt| attempt.hash == own.tx_hash);
+            let creates = mined.and_then(|mined| replace::creates(mined, open.lane.signer));
+            Subject::Mined { tx_hash: own.tx_hash, status, contract, creates }
         }
         None => {
             let tx_hash = open.rival.and_then(|rival| rival.tx_hash);
