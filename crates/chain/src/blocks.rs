@@ -147,6 +147,8 @@ impl Told {
         let rules = GasRules {
             counts_initcode: self.withdrawals_root.is_some(),
             has_data_floor: self.requests_hash.is_some(),
+            // No field of a header shows that.
+            has_dear_data: false,
         };
         let transactions = self.transactions.unwrap_or_default();
         Ok(Block {
@@ -205,7 +207,8 @@ mod tests {
             });
             block.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
             let block = read_block(Ok(to_raw_value(&block).unwrap().into())).unwrap().unwrap();
-            assert_eq!(block.rules, GasRules { counts_initcode, has_data_floor }, "{fields}");
+            let rules = GasRules { counts_initcode, has_data_floor, has_dear_data: false };
+            assert_eq!(block.rules, rules, "{fields}");
         }
     }
 

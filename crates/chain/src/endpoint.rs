@@ -139,7 +139,7 @@ pub(crate) struct Endpoint {
     block_receipts_failed: AtomicU32,
     /// The most gas of a block, as it last said; 0 if it never did.
     block_gas: AtomicU64,
-    /// Which rules its blocks show that its chain has.
+    /// Which rules its blocks and its estimates show that its chain has.
     rules: Mutex<GasRules>,
     /// What it can do.
     learned: Mutex<Learned>,
@@ -614,10 +614,17 @@ impl Endpoint {
         // An older block has fewer rules: a chain does not go back behind a fork.
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         *rules = rules.or(block.rules);
+        // Base fees came after the new price.
+        rules.has_dear_data &= block.base_fee.is_none();
         drop(rules);
         if let Some(limit) = block.gas_limit {
             self.block_gas.store(limit, Ordering::Relaxed);
         }
+    }
+
+    /// Its estimate showed whether its chain has the old price of call data.
+    pub(crate) fn note_dear_data(&self, is_dear: bool) {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).has_dear_data = is_dear;
     }
 
     /// The most gas of a block, if it said so.
@@ -625,7 +632,7 @@ impl Endpoint {
         Some(self.block_gas.load(Ordering::Relaxed)).filter(|limit| *limit > 0)
     }
 
-    /// Which rules its blocks show that its chain has; none where it has shown no block.
+    /// Which rules it has shown that its chain has; none where it has shown nothing.
     pub(crate) fn rules(&self) -> GasRules {
         *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -135,6 +135,12 @@ impl ChainPool {
         }
     }
 
+    /// Whether more than half of the configured endpoints have shown that call data has its old price on
+    /// this chain.
+    pub fn has_dear_data(&self) -> bool {
+        self.shown_rules().has_dear_data
+    }
+
     /// The rules that the endpoints have shown so far.
     fn shown_rules(&self) -> GasRules {
         agreed_rules(self.endpoints.iter().map(|it| it.rules()), self.endpoints.len())
@@ -162,6 +168,7 @@ fn agreed_rules(shown: impl Iterator<Item = GasRules> + Clone, configured: usize
     GasRules {
         counts_initcode: most(|rules| rules.counts_initcode),
         has_data_floor: most(|rules| rules.has_data_floor),
+        has_dear_data: most(|rules| rules.has_dear_data),
     }
 }
 
@@ -207,6 +214,12 @@ pub(crate) async fn estimate_of(endpoint: &Endpoint, request: &Value) -> Answer 
 /// The same, and what is known of it is found out anew.
 pub(crate) async fn estimate_anew(endpoint: &Endpoint, request: &Value) -> Answer {
     estimate_from(endpoint, EstimateBlock::default(), request).await
+}
+
+/// The gas that an answer states, if it states any.
+pub(crate) fn stated_gas(answer: Answer) -> Option<u64> {
+    let gas = read_some_checked(answer, |gas: U256| u64::try_from(gas).map_err(|_| ABSURD));
+    gas.ok()
 }
 
 /// What an endpoint answers on top of the first block that it takes, from this one on.
@@ -480,11 +493,14 @@ mod tests {
     #[test]
     fn hole_37_one_endpoint_of_several_does_not_say_which_rules_a_chain_has() {
         let none = GasRules::default();
-        let shanghai = GasRules { counts_initcode: true, has_data_floor: false };
+        let shanghai = GasRules { counts_initcode: true, ..none };
+        let old = GasRules { has_dear_data: true, ..none };
         let all = GasRules::ALL;
         type Case<'a> = (&'a [GasRules], usize, GasRules);
-        let cases: [Case<'_>; 9] = [
+        let cases: [Case<'_>; 11] = [
             (&[], 1, none),
+            (&[old, none], 2, none),
+            (&[old, old, none], 3, old),
             (&[shanghai], 1, shanghai),
             (&[all], 2, none),
             (&[all, none], 2, none),

@@ -9,11 +9,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use alloy::primitives::{Address, B256, U256};
+use alloy::primitives::{Address, B256, Bytes, U256};
 use futures::future::join_all;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use stile_domain::shows_dear_data;
 
 use crate::ChainPool;
 use crate::blocks::{With, latest_call, quantity, read_block, tag_call};
@@ -21,7 +22,7 @@ use crate::calls::Method;
 use crate::capability::{Capability, CapabilityRow};
 use crate::classify;
 use crate::endpoint::Endpoint;
-use crate::estimate::estimate_anew;
+use crate::estimate::{estimate_anew, estimate_of, stated_gas};
 use crate::known::known_call;
 use crate::pool::one;
 use crate::rpc::{Answer, Call, read, read_some};
@@ -257,7 +258,27 @@ pub(crate) async fn ask_all(endpoint: &Endpoint) {
     // What it comes to is noted where it is asked. A refusal may have been learned in error, or may have
     // passed.
     let _ = estimate_anew(endpoint, &nothing_to_nobody()).await;
+    ask_data_price(endpoint).await;
     endpoint.asked().note_all(is_complete, Instant::now());
+}
+
+/// Has a transfer with call data estimated, which shows what that costs, unless the blocks show it.
+async fn ask_data_price(endpoint: &Endpoint) {
+    if endpoint.knows(Capability::BaseFee) == Some(true) {
+        return;
+    }
+    let estimate = stated_gas(estimate_of(endpoint, &data_to_nobody()).await);
+    let is_dear = estimate.and_then(|gas| shows_dear_data(gas, DATA_BYTES as u64));
+    is_dear.into_iter().for_each(|is_dear| endpoint.note_dear_data(is_dear));
+}
+
+/// How many bytes of call data are estimated.
+const DATA_BYTES: usize = 100;
+
+/// A transfer of nothing with call data, to an account that nobody has put code at.
+fn data_to_nobody() -> Value {
+    let data = Bytes::from(vec![0xff; DATA_BYTES]);
+    json!({ "from": Address::ZERO, "to": Address::repeat_byte(0x5e), "value": U256::ZERO, "data": data })
 }
 
 /// A block that no chain has: whoever offers the method says so, and sends nothing large.

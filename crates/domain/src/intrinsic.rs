@@ -11,9 +11,10 @@ const EACH: u64 = 21_000;
 /// Making a contract costs this much more (EIP-2).
 const CREATION: u64 = 32_000;
 
-/// A byte of call data that is zero, and one that is not (EIP-2028). Older chains ask for more.
+/// A byte of call data that is zero, and one that is not (EIP-2028), and what that was before Istanbul.
 const ZERO_BYTE: u64 = 4;
 const OTHER_BYTE: u64 = 16;
+const DEAR_BYTE: u64 = 68;
 
 /// A word of a contract's code that is to be run once (EIP-3860).
 const INITCODE_WORD: u64 = 2;
@@ -26,25 +27,45 @@ const LISTED_KEY: u64 = 1_900;
 const FLOOR_OF_TOKEN: u64 = 10;
 const TOKENS_OF_OTHER_BYTE: u64 = 4;
 
-/// Which of the rules that came later a chain has.
+/// Which of the rules a chain has that others do not have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GasRules {
     /// Code that makes a contract costs by the word: EIP-3860, from Shanghai on.
     pub counts_initcode: bool,
     /// Call data has a least price, however little is run: EIP-7623, from Prague on.
     pub has_data_floor: bool,
+    /// Call data has its old price: before EIP-2028, which came with Istanbul.
+    pub has_dear_data: bool,
 }
 
 impl GasRules {
     /// All of them: nothing costs more than by these.
-    pub const ALL: Self = Self { counts_initcode: true, has_data_floor: true };
+    pub const ALL: Self = Self { counts_initcode: true, has_data_floor: true, has_dear_data: true };
 
-    /// The rules of either: a chain does not go back behind a fork.
+    /// The rules of either.
     pub fn or(self, other: Self) -> Self {
         Self {
             counts_initcode: self.counts_initcode || other.counts_initcode,
             has_data_floor: self.has_data_floor || other.has_data_floor,
+            has_dear_data: self.has_dear_data || other.has_dear_data,
         }
+    }
+}
+
+/// Nodes round an estimate up by as much as one part in this.
+const ROUNDED: u64 = 50;
+
+/// Whether call data has its old price, by an estimate of a transfer of nothing with so many bytes that are
+/// not zero, to an account without code. `None` if the chain counts by no rule that is known.
+pub fn shows_dear_data(estimate: u64, bytes: u64) -> Option<bool> {
+    let cost = |byte: u64| EACH.saturating_add(bytes.saturating_mul(byte));
+    let most = |byte: u64| cost(byte) + cost(byte) / ROUNDED;
+    let cheap = cost(OTHER_BYTE)..=most(FLOOR_OF_TOKEN * TOKENS_OF_OTHER_BYTE);
+    let dear = cost(DEAR_BYTE)..=most(DEAR_BYTE);
+    match estimate {
+        estimate if cheap.contains(&estimate) => Some(false),
+        estimate if dear.contains(&estimate) => Some(true),
+        _ => None,
     }
 }
 
@@ -75,7 +96,8 @@ pub fn intrinsic_gas(payload: &Payload, listed: AccessListSize, rules: GasRules)
     let length = payload.data.len() as u64;
     let zeros = payload.data.iter().filter(|byte| **byte == 0).count() as u64;
     let others = length - zeros;
-    let data = zeros * ZERO_BYTE + others * OTHER_BYTE;
+    let other_byte = if rules.has_dear_data { DEAR_BYTE } else { OTHER_BYTE };
+    let data = zeros * ZERO_BYTE + others * other_byte;
     let listed = listed
         .addresses
         .saturating_mul(LISTED_ADDRESS)
@@ -105,9 +127,11 @@ mod tests {
     use super::*;
     use crate::Address;
 
-    const OLD: GasRules = GasRules { counts_initcode: false, has_data_floor: false };
-    const SHANGHAI: GasRules = GasRules { counts_initcode: true, has_data_floor: false };
-    const PRAGUE: GasRules = GasRules::ALL;
+    const OLD: GasRules =
+        GasRules { counts_initcode: false, has_data_floor: false, has_dear_data: false };
+    const SHANGHAI: GasRules = GasRules { counts_initcode: true, ..OLD };
+    const PRAGUE: GasRules = GasRules { has_data_floor: true, ..SHANGHAI };
+    const PETERSBURG: GasRules = GasRules { has_dear_data: true, ..OLD };
 
     fn call(zeros: usize, others: usize) -> Payload {
         let data = [vec![0; zeros], vec![1; others]].concat();
@@ -137,6 +161,46 @@ mod tests {
                 let none = AccessListSize::default();
                 assert_eq!(intrinsic_gas(&payload, none, rules), expected, "{what} {rules:?}");
             }
+        }
+    }
+
+    #[test]
+    fn hole_37_before_istanbul_call_data_costs_more() {
+        for (what, payload, least) in [
+            ("a transfer", call(0, 0), 21_000),
+            ("a zero", call(1, 0), 21_004),
+            ("a byte", call(0, 1), 21_068),
+            ("a hundred", call(0, 100), 27_800),
+            ("a creation", creation(3, 2), 53_148),
+        ] {
+            let none = AccessListSize::default();
+            assert_eq!(intrinsic_gas(&payload, none, PETERSBURG), least, "{what}");
+            for rules in [OLD, SHANGHAI, PRAGUE, PETERSBURG] {
+                let all = intrinsic_gas(&payload, none, GasRules::ALL);
+                assert!(intrinsic_gas(&payload, none, rules) <= all, "{what} {rules:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn hole_37_an_estimate_shows_what_call_data_costs() {
+        for (estimate, expected) in [
+            (21_000, None),
+            (22_599, None),
+            // Istanbul, and the floor of Prague, and both as geth rounds them.
+            (22_600, Some(false)),
+            (22_939, Some(false)),
+            (25_000, Some(false)),
+            (25_375, Some(false)),
+            (27_799, None),
+            (27_800, Some(true)),
+            (28_217, Some(true)),
+            // A chain that counts by rules of its own.
+            (28_357, None),
+            (150_000, None),
+            (u64::MAX, None),
+        ] {
+            assert_eq!(shows_dear_data(estimate, 100), expected, "{estimate}");
         }
     }
 

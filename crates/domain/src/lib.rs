@@ -86,7 +86,9 @@ pub use fees::{FeeLimitReached, FeePolicy, FeeQuote, Fees, Market, gas_limit_for
 pub use finality::{Finality, Heads, SetBack, TakenBack, taken_back};
 pub use headers::{Fit, Header, HeaderWindow};
 pub use hold::{HeldExpiry, Hold, HoldEvent, HoldId, HoldStatus, IllegalMark, USED_BY_OTHERS};
-pub use intrinsic::{AccessListSize, GasBelowIntrinsic, GasRules, check_intrinsic, intrinsic_gas};
+pub use intrinsic::{
+    AccessListSize, GasBelowIntrinsic, GasRules, check_intrinsic, intrinsic_gas, shows_dear_data,
+};
 pub use jiff::Timestamp;
 pub use key::{KeyId, KeyName, KeyNameError};
 pub use lane::{ChainId, ChainIdTextError, Lane, LaneError};

@@ -89,9 +89,11 @@ impl BlockGas {
         self.ask(pool).await.limit
     }
 
-    /// The rules by which gas is counted, as most of the endpoints say or have said before.
+    /// The rules by which gas is counted, as most of the endpoints say or have said before. The price of
+    /// call data is found out beside the work, and counts as soon as it is known.
     async fn rules(&self, pool: &ChainPool) -> GasRules {
-        self.ask(pool).await.rules
+        let rules = self.ask(pool).await.rules;
+        GasRules { has_dear_data: pool.has_dear_data(), ..rules }
     }
 
     async fn ask(&self, pool: &ChainPool) -> Known {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use stile_domain::{EstimatePolicy, SubState, TxId, TxState};
-use stile_engine::{Node, Settings, TxRequest, TxSettings};
-use testkit::{RpcProxy, eventually};
+use stile_engine::{Node, Settings, TxError, TxRequest, TxSettings};
+use testkit::{Anvil, AnvilOptions, RpcProxy, eventually};
 
 use crate::common::{Bench, on, on_both_stores};
 use crate::setup::{
@@ -14,7 +14,8 @@ use crate::setup::{
 on_both_stores!(
     hole_21_a_transaction_without_an_estimate_holds_up_nobody,
     hole_21_after_its_tries_it_is_refused_with_the_nodes_words,
-    hole_21_tries_do_not_count_while_the_chain_is_away
+    hole_21_tries_do_not_count_while_the_chain_is_away,
+    hole_37_before_istanbul_call_data_needs_more_gas
 );
 
 /// A transfer whose caller does not say how much gas it needs.
@@ -125,5 +126,28 @@ async fn hole_21_tries_do_not_count_while_the_chain_is_away(bench: Bench) {
     assert_eq!(get(&node, aside.id).await.standing.state, TxState::Created);
     proxy.heal().await;
     mined(&node, aside.id).await;
+    node.shutdown().await;
+}
+
+async fn hole_37_before_istanbul_call_data_needs_more_gas(bench: Bench) {
+    let arguments = vec!["--hardfork=petersburg".to_owned()];
+    let anvil = Anvil::start(AnvilOptions { arguments, ..AnvilOptions::default() }).await;
+    let node = start(&bench, settings(&bench, "a"), &[anvil.url()]).await;
+    let calling = |gas: u64| {
+        let mut request = transfer(0, &format!("{gas}"));
+        request.payload.data = vec![0xff; 100].into();
+        request.payload.gas_limit = Some(gas);
+        request
+    };
+    let refused = async |gas| match node.transactions().send(calling(gas)).await {
+        Err(TxError::GasBelowIntrinsic(low)) => low.least,
+        other => panic!("{gas}: {other:?}"),
+    };
+    // No chain takes so little.
+    let is_known = async || (refused(22_599).await == 27_800).then_some(());
+    eventually("the price of call data to be known", is_known).await;
+    assert_eq!(refused(27_799).await, 27_800);
+    let enough = send(&node, calling(27_800)).await;
+    mined(&node, enough.id).await;
     node.shutdown().await;
 }
