@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::tags::{Tag, TagWord, has_tag};
+use crate::tags::{Tag, TagWord, Without, has_tag};
 
 /// Something that some nodes can do and others cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -204,6 +204,10 @@ const BELIEVED: Duration = Duration::from_secs(3600);
 /// How often in a row something may fail before it is believed that an endpoint lacks it.
 const GIVEN_UP: u32 = 3;
 
+/// The same of a block that the node has no other word about than that there is none: with the first one of a
+/// young chain, requests that wait for it are taken again.
+const BELIEVED_NOT_TO_COME: Duration = Duration::from_secs(60);
+
 /// How soon an endpoint is asked again for a tag that it did not know of.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
@@ -220,8 +224,8 @@ pub(crate) struct Learned {
 #[derive(Debug, Clone, Copy, Default)]
 struct TagAsked {
     last: Option<Instant>,
-    /// Since when it says that there is no such block yet.
-    not_yet: Option<Instant>,
+    /// Since when it says that there is no such block yet, and the height of its newest then.
+    not_yet: Option<(Instant, Option<u64>)>,
     /// It has said that it does not know the name.
     is_unknown: bool,
 }
@@ -230,7 +234,17 @@ impl Learned {
     /// Whether it can, as far as that is known.
     pub(crate) fn knows(&self, capability: Capability, now: Instant) -> Option<bool> {
         let (can, since) = self.known[capability as usize]?;
-        (can || now.duration_since(since) < BELIEVED).then_some(can)
+        let believed = match self.may_come(capability) {
+            true => BELIEVED_NOT_TO_COME,
+            false => BELIEVED,
+        };
+        (can || now.duration_since(since) < believed).then_some(can)
+    }
+
+    /// Whether it is a tag whose name is known, and only no block has it.
+    fn may_come(&self, capability: Capability) -> bool {
+        let mut tags = [Tag::Safe, Tag::Finalized].into_iter();
+        tags.any(|tag| tag.capability() == capability && self.tags[tag as usize].not_yet.is_some())
     }
 
     /// It showed that it can, or cannot.
@@ -265,7 +279,10 @@ impl Learned {
         let asked = &mut self.tags[tag as usize];
         asked.last = Some(now);
         match word {
-            TagWord::NotYet => asked.not_yet = asked.not_yet.or(Some(now)),
+            TagWord::NotYet => {
+                let (since, first) = asked.not_yet.unwrap_or((now, height));
+                asked.not_yet = Some((since, first.or(height)));
+            }
             TagWord::Has | TagWord::Lacks => asked.not_yet = None,
             TagWord::Nothing => {}
         }
@@ -273,8 +290,11 @@ impl Learned {
             TagWord::Nothing => asked.is_unknown,
             word => word == TagWord::Lacks,
         };
-        let lasts = asked.not_yet.map_or(Duration::ZERO, |since| now.duration_since(since));
-        if let Some(has) = has_tag(word, tag, height, lasts) {
+        let without = asked.not_yet.map_or_else(Without::default, |(since, first)| Without {
+            lasts: now.duration_since(since),
+            blocks: height.zip(first).map_or(0, |(height, first)| height.saturating_sub(first)),
+        });
+        if let Some(has) = has_tag(word, tag, height, without) {
             // What once had such a block is a node that was just started, and not one without.
             if has || word == TagWord::Lacks || self.knows(tag.capability(), now) != Some(true) {
                 self.note(tag.capability(), has, now);
@@ -383,6 +403,37 @@ mod tests {
         }
         learned.note_tag(Tag::Safe, TagWord::Lacks, old, later);
         assert_eq!(learned.knows(Capability::SafeTag, later), Some(false));
+    }
+
+    #[test]
+    fn hole_38_a_tag_that_no_block_has_had_for_many_is_lacking_until_the_first_has() {
+        let (mut learned, now) = (Learned::default(), Instant::now());
+        let knows =
+            |learned: &Learned, at: u64| learned.knows(Capability::SafeTag, now + seconds(at));
+        fn seconds(many: u64) -> Duration {
+            Duration::from_secs(many)
+        }
+        for (at, word, height, expected) in [
+            (0, TagWord::NotYet, None, None),
+            (1, TagWord::NotYet, Some(500), None),
+            (2, TagWord::NotYet, Some(1_499), None),
+            (3, TagWord::Nothing, Some(1_500), None),
+            (4, TagWord::NotYet, Some(1_500), Some(false)),
+            (5, TagWord::NotYet, Some(1_501), Some(false)),
+            (6, TagWord::Has, Some(1_502), Some(true)),
+            // It was started anew.
+            (7, TagWord::NotYet, Some(3_000), Some(true)),
+        ] {
+            learned.note_tag(Tag::Safe, word, height, now + seconds(at));
+            assert_eq!(knows(&learned, at), expected, "{at} {word:?} {height:?}");
+        }
+        let mut learned = Learned::default();
+        learned.note_tag(Tag::Safe, TagWord::NotYet, Some(1), now);
+        learned.note_tag(Tag::Safe, TagWord::NotYet, Some(1_001), now);
+        assert_eq!(knows(&learned, 59), Some(false));
+        assert_eq!(knows(&learned, 60), None, "it is asked for again");
+        learned.note_tag(Tag::Safe, TagWord::Lacks, Some(1_001), now);
+        assert_eq!(knows(&learned, 3_599), Some(false), "a name that it does not know");
     }
 
     #[test]

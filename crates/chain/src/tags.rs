@@ -142,17 +142,39 @@ pub(crate) fn tag_word(answer: Answer, tag: Tag) -> TagWord {
 /// their beginning.
 const NO_LONGER_YOUNG: u64 = 2_000;
 
-/// How long a node says that it has no such block before it is said to have none: one that was just
-/// started waits for its other half.
+/// How long a node of such a chain says that it has no such block before it is said to have none: one
+/// that was just started waits for its other half.
 pub(crate) const NEVER_COMES: Duration = Duration::from_secs(600);
 
+/// The same of a young chain: so long, or for so many blocks.
+const NEVER_COMES_TO_THE_YOUNG: Duration = Duration::from_secs(1800);
+const NEVER_COMES_WITHIN: u64 = 1_000;
+
+/// Since when an endpoint says that there is no such block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Without {
+    pub(crate) lasts: Duration,
+    /// How many blocks there were meanwhile.
+    pub(crate) blocks: u64,
+}
+
+impl Without {
+    /// Whether none is to be expected any more, where the newest block is at this height.
+    fn is_for_good(self, height: Option<u64>) -> bool {
+        let is_old = height.is_some_and(|height| height > NO_LONGER_YOUNG);
+        (is_old && self.lasts >= NEVER_COMES)
+            || self.lasts >= NEVER_COMES_TO_THE_YOUNG
+            || self.blocks >= NEVER_COMES_WITHIN
+    }
+}
+
 /// Whether an endpoint has a tag, by what it said; `None` while that is not known. `height`: its
-/// newest block. `lasts`: for how long it has said that there is no such block.
+/// newest block.
 pub(crate) fn has_tag(
     word: TagWord,
     tag: Tag,
     height: Option<u64>,
-    lasts: Duration,
+    without: Without,
 ) -> Option<bool> {
     match word {
         TagWord::Has => Some(true),
@@ -160,10 +182,7 @@ pub(crate) fn has_tag(
         TagWord::Nothing => None,
         // Nobody waits for a pending block to come.
         TagWord::NotYet if tag == Tag::Pending => height.is_some_and(|it| it > 0).then_some(false),
-        TagWord::NotYet => {
-            let is_old = height.is_some_and(|height| height > NO_LONGER_YOUNG);
-            (is_old && lasts >= NEVER_COMES).then_some(false)
-        }
+        TagWord::NotYet => without.is_for_good(height).then_some(false),
     }
 }
 
@@ -270,8 +289,10 @@ mod tests {
 
     #[test]
     fn a_chain_that_has_just_begun_may_get_its_tags_yet() {
-        let (now, later) = (Duration::ZERO, NEVER_COMES);
-        for (word, tag, height, lasts, expected) in [
+        let (now, later) = (Without::default(), Without { lasts: NEVER_COMES, blocks: 999 });
+        let long = Without { lasts: NEVER_COMES_TO_THE_YOUNG, blocks: 3 };
+        let many = Without { lasts: Duration::from_secs(100), blocks: NEVER_COMES_WITHIN };
+        for (word, tag, height, without, expected) in [
             (TagWord::Has, Tag::Safe, None, now, Some(true)),
             (TagWord::Lacks, Tag::Safe, Some(1), now, Some(false)),
             (TagWord::Nothing, Tag::Safe, Some(1_000_000), later, None),
@@ -279,10 +300,18 @@ mod tests {
             (TagWord::NotYet, Tag::Safe, Some(1_000_000), now, None),
             (TagWord::NotYet, Tag::Safe, Some(1_000_000), later, Some(false)),
             (TagWord::NotYet, Tag::Finalized, None, later, None),
+            // As many blocks, or as much time, as any chain takes.
+            (TagWord::NotYet, Tag::Safe, Some(1_100), many, Some(false)),
+            (TagWord::NotYet, Tag::Finalized, Some(1_100), many, Some(false)),
+            (TagWord::NotYet, Tag::Safe, Some(3), long, Some(false)),
+            (TagWord::NotYet, Tag::Finalized, None, long, Some(false)),
+            (TagWord::Has, Tag::Safe, Some(1_100), many, Some(true)),
+            (TagWord::Nothing, Tag::Safe, Some(1_100), many, None),
             (TagWord::NotYet, Tag::Pending, Some(1), now, Some(false)),
             (TagWord::NotYet, Tag::Pending, Some(0), now, None),
         ] {
-            assert_eq!(has_tag(word, tag, height, lasts), expected, "{word:?} {tag:?} {height:?}");
+            let found = has_tag(word, tag, height, without);
+            assert_eq!(found, expected, "{word:?} {tag:?} {height:?} {without:?}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! 38: what a transaction waits for is told, and what never comes is not waited for.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::Value;
 use stile_domain::{Finality, TxState, Wait};
 use stile_engine::{Diagnosis, Node, Settings, Severity, TxError, TxRequest, TxSettings};
@@ -17,7 +20,8 @@ on_both_stores!(
     hole_38_a_chain_that_stands_still_is_told_for_as_long_as_it_does,
     hole_38_finality_that_the_chain_cannot_give_is_refused,
     hole_38_a_lane_that_cannot_begin_is_told,
-    hole_38_that_nobody_says_what_gas_costs_is_told
+    hole_38_that_nobody_says_what_gas_costs_is_told,
+    hole_38_finality_that_no_block_has_come_to_for_very_many_is_refused
 );
 
 fn with(confirmations: u32, request_id: &str) -> TxRequest {
@@ -229,5 +233,43 @@ async fn hole_38_that_nobody_says_what_gas_costs_is_told(bench: Bench) {
     proxy.heal().await;
     until(&node, tx.id, TxState::Confirmed).await;
     assert_eq!(severity(&doctor(&node).await, "no-fee-quote"), None);
+    node.shutdown().await;
+}
+
+/// A chain that knows the name, and calls none of its blocks so, for a thousand of them.
+async fn hole_38_finality_that_no_block_has_come_to_for_very_many_is_refused(bench: Bench) {
+    let anvil = chain(true).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let (finalizes, comes) = (Arc::new(AtomicBool::new(false)), Ordering::Relaxed);
+    let has = Arc::clone(&finalizes);
+    proxy.is_like(move |method, params| {
+        let asks = method == "eth_getBlockByNumber" && params[0] == "finalized";
+        (asks && !has.load(comes)).then(|| Reaction::Error(-39001, "Unknown block".to_owned()))
+    });
+    let node = start(&bench, settings(&bench, "a"), &[&proxy.url()]).await;
+    let asking =
+        |name: &str| TxRequest { finality: Some(Finality::Finalized), ..transfer(0, name) };
+    let tx = send(&node, asking("waits")).await;
+    until(&node, tx.id, TxState::Tracking).await;
+    waits_for(&node, &tx, "finality", "calls none so yet").await;
+    assert_eq!(severity(&doctor(&node).await, "finality-unavailable"), None, "it may come");
+    anvil.mine(1_050).await;
+    waits_for(&node, &tx, "finality", "this does not come").await;
+    let found = severity(&doctor(&node).await, "finality-unavailable");
+    assert_eq!(found, Some(Severity::Warning));
+    match node.transactions().send(asking("refused")).await {
+        Err(TxError::FinalityUnavailable { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    // It comes after all.
+    finalizes.store(true, comes);
+    anvil.mine(1).await;
+    until(&node, tx.id, TxState::Confirmed).await;
+    let taken = send(&node, asking("taken")).await;
+    mined(&node, taken.id).await;
+    anvil.mine(100).await;
+    until(&node, taken.id, TxState::Confirmed).await;
+    let found = severity(&doctor(&node).await, "finality-unavailable");
+    assert_eq!(found, None);
     node.shutdown().await;
 }
