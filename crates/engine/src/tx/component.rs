@@ -270,7 +270,7 @@ impl Transactions {
             Ok(estimate) => {
                 // An endpoint that says less would have the lane stand still: no block has such a one.
                 let estimate = limits::at_least(&self.core, track, &new.payload, estimate).await;
-                new.gas_limit = Some(limits::gas_limit(track, estimate).await);
+                new.gas_limit = Some(limits::gas_limit_to_take(track, estimate).await?);
             }
             Err(EstimateError::Reverted { reason, data }) => {
                 let data = data.map(|data| data.to_string());

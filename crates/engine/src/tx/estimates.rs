@@ -133,7 +133,10 @@ pub(crate) async fn estimate(track: &Track, tx: &Tx) -> Estimate {
 
 async fn ask(track: &Track, tx: &Tx) -> Estimate {
     match track.pool.estimate_gas(tx.lane.signer, &tx.payload).await {
-        Ok(gas) => Estimate::Known(limits::gas_limit(track, gas).await),
+        Ok(gas) => match limits::gas_limit_to_bind(track, gas).await {
+            Ok(gas_limit) => Estimate::Known(gas_limit),
+            Err(above) => Estimate::Refused(format!("its estimate is refused: {above}")),
+        },
         Err(EstimateError::Reverted { reason, .. }) => {
             Estimate::Refused(format!("the estimate says that it would be reverted: {reason}"))
         }

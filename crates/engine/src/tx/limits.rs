@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use stile_chain::{BlockGasLimit, BlockTerms, ChainPool};
 use stile_domain::{
-    GasBelowIntrinsic, GasRules, Lane, Payload, check_gas, check_intrinsic, gas_limit_for,
+    GasBelowIntrinsic, GasLimitReached, GasRules, Lane, Payload, check_gas, check_intrinsic,
+    gas_limit_for,
 };
 use tokio::time::timeout;
 
@@ -140,11 +141,38 @@ pub(crate) async fn at_least(core: &Core, track: &Track, payload: &Payload, gas:
 
 /// The gas limit for an estimate.
 pub(crate) async fn gas_limit(track: &Track, estimate: u64) -> u64 {
-    let block = match estimate > MUCH_GAS {
-        true => track.block_gas.get(&track.pool).await.map(|gas| gas.middle),
-        false => None,
-    };
+    let block = block_of(track, estimate).await.map(|gas| gas.middle);
     gas_limit_for(estimate, block)
+}
+
+/// The same for a request that is not taken yet: an error where no block has room for so much.
+pub(crate) async fn gas_limit_to_take(
+    track: &Track,
+    estimate: u64,
+) -> Result<u64, GasLimitReached> {
+    let block = block_of(track, estimate).await.map(|gas| gas.middle);
+    check_gas(estimate, block)?;
+    Ok(gas_limit_for(estimate, block))
+}
+
+/// The same for one that was taken: an error only where more than half of the endpoints say so.
+pub(crate) async fn gas_limit_to_bind(
+    track: &Track,
+    estimate: u64,
+) -> Result<u64, GasLimitReached> {
+    let block = block_of(track, estimate).await;
+    if let Some(agreed) = block.and_then(|gas| gas.agreed) {
+        check_gas(estimate, Some(agreed))?;
+    }
+    Ok(gas_limit_for(estimate, block.map(|gas| gas.middle)))
+}
+
+/// What a block has, where it matters for so much.
+async fn block_of(track: &Track, estimate: u64) -> Option<BlockGasLimit> {
+    match estimate > MUCH_GAS {
+        true => track.block_gas.get(&track.pool).await,
+        false => None,
+    }
 }
 
 /// Refuses a request that states more than is allowed on its chain, or less gas than it needs to begin with.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use stile_domain::{EstimatePolicy, SubState, TxId, TxState};
 use stile_engine::{Node, Settings, TxError, TxRequest, TxSettings};
 use testkit::{Anvil, AnvilOptions, RpcProxy, eventually};
@@ -15,6 +16,7 @@ on_both_stores!(
     hole_21_a_transaction_without_an_estimate_holds_up_nobody,
     hole_21_after_its_tries_it_is_refused_with_the_nodes_words,
     hole_21_tries_do_not_count_while_the_chain_is_away,
+    hole_37_an_estimate_above_what_a_block_has_costs_no_nonce,
     hole_37_before_istanbul_call_data_needs_more_gas
 );
 
@@ -126,6 +128,30 @@ async fn hole_21_tries_do_not_count_while_the_chain_is_away(bench: Bench) {
     assert_eq!(get(&node, aside.id).await.standing.state, TxState::Created);
     proxy.heal().await;
     mined(&node, aside.id).await;
+    node.shutdown().await;
+}
+
+async fn hole_37_an_estimate_above_what_a_block_has_costs_no_nonce(bench: Bench) {
+    let anvil = chain(true).await;
+    let proxy = RpcProxy::start(anvil.url()).await;
+    let node = start(&bench, trying(&bench, 1000), &[&proxy.url()]).await;
+    proxy.lie("eth_estimateGas", |_, _| Some(json!("0x2625a00")));
+    match node.transactions().send(without_gas("much")).await {
+        Err(TxError::GasLimit(above)) => assert_eq!(above.limit(), 30_000_000),
+        other => panic!("{other:?}"),
+    }
+    // The same of one that was taken while nobody gave an estimate.
+    proxy.fail("eth_estimateGas", -32005, "no estimates on Wednesdays");
+    let taken = send(&node, without_gas("taken")).await;
+    until_set_aside(&node, taken.id).await;
+    proxy.heal().await;
+    proxy.lie("eth_estimateGas", |_, _| Some(json!("0x2625a00")));
+    let refused = until(&node, taken.id, TxState::Failed).await;
+    assert_eq!((refused.nonce, refused.standing.sub_state), (None, Some(SubState::Rejected)));
+    let words = refused.error.unwrap();
+    assert!(words.contains("40000000") && words.contains("30000000"), "{words}");
+    let next = send(&node, transfer(0, "next")).await;
+    assert_eq!(mined(&node, next.id).await.nonce, Some(0), "it cost no nonce");
     node.shutdown().await;
 }
 
