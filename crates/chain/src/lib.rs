@@ -24,6 +24,7 @@
 //! | `batches` | many questions of one kind |
 //! | `calls` | counting them |
 //! | `blocks`, `sighting`, `receipts` | what endpoints tell, checked |
+//! | `maybe` | what of that is done without, if it cannot be read |
 //! | `mined` | a mined transaction, with the bytes that were signed |
 //! | `accounts` | what accounts have done and have |
 //! | `quote` | asking one endpoint what gas costs, one way after the other |
