@@ -239,13 +239,10 @@ async fn hole_20_nonces_that_cannot_be_read_stand_in_nobodys_way() {
     assert_eq!(setup.paid().await, [1, 2]);
 }
 
-/// A request that only the lost history knew, handed over again by its caller: it is the same
-/// payment. And what a person closes is closed.
-#[tokio::test]
-async fn hole_20_a_repeated_request_is_the_payment_that_was_made() {
-    let setup = Restore::new().await;
-    let directory = tempfile::tempdir().unwrap();
-    let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
+/// A payment of one wei is in the backup, and one of two wei was made since: a node on the backup, and
+/// the payment that the backup does not know.
+async fn lose_a_payment(setup: &Restore, directory: &Path) -> (StileProcess, Value) {
+    let (file, backup) = (directory.join("stile.db"), directory.join("backup.db"));
     let node = setup.file(&file).start().await;
     let first = node.send_new(&transfer(&setup.signer, 1)).await;
     setup.confirmed(&node, std::slice::from_ref(&first)).await;
@@ -255,7 +252,16 @@ async fn hole_20_a_repeated_request_is_the_payment_that_was_made() {
     let lost = node.tx(id(&lost)).await;
     node.terminate().await;
     put_back(&backup, &file);
-    let node = setup.file(&file).start().await;
+    (setup.file(&file).start().await, lost)
+}
+
+/// A request that only the lost history knew, handed over again by its caller: it is the same
+/// payment. And what a person closes is closed.
+#[tokio::test]
+async fn hole_20_a_repeated_request_is_the_payment_that_was_made() {
+    let setup = Restore::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let (node, lost) = lose_a_payment(&setup, directory.path()).await;
     let again = node.send_new(&transfer(&setup.signer, 2)).await;
     assert_ne!(id(&again), id(&lost), "the database has forgotten it");
     setup.confirmed(&node, std::slice::from_ref(&again)).await;
@@ -278,16 +284,7 @@ async fn hole_20_a_repeated_request_is_the_payment_that_was_made() {
 async fn hole_20_a_word_about_the_signer_is_none_about_what_the_chain_may_have() {
     let setup = Restore::new().await;
     let directory = tempfile::tempdir().unwrap();
-    let (file, backup) = (directory.path().join("stile.db"), directory.path().join("backup.db"));
-    let node = setup.file(&file).start().await;
-    let first = node.send_new(&transfer(&setup.signer, 1)).await;
-    setup.confirmed(&node, std::slice::from_ref(&first)).await;
-    copy(&file, &backup);
-    let lost = node.send_new(&transfer(&setup.signer, 2)).await;
-    setup.confirmed(&node, std::slice::from_ref(&lost)).await;
-    node.terminate().await;
-    put_back(&backup, &file);
-    let node = setup.file(&file).start().await;
+    let (node, _) = lose_a_payment(&setup, directory.path()).await;
     let mut other = transfer(&setup.signer, 2);
     other["requestId"] = json!("another payment");
     let taken = node.send_new(&other).await;
