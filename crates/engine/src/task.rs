@@ -19,11 +19,11 @@ tasks! {
     RENEW = "renew";
     /// What follows from leases that could not be kept.
     FOLLOW_UP = "follow-up";
-    /// Takes lanes back that this node has lost by name.
+    /// Takes over what others have left.
     KEEP = "keep";
-    /// Tells of this node, learns of others, moves lanes.
+    /// Says that this node lives, learns of others, and moves lanes.
     CLUSTER = "cluster";
-    /// Hears what other nodes tell.
+    /// Tells other nodes, and hears them.
     HEAR = "hear";
     /// Reads which lanes are Stile's.
     ROLLOUT = "rollout";

@@ -180,7 +180,7 @@ fn attested(nonces: Option<Vec<Nonce>>) -> Result<Vec<Nonce>, Problem> {
     request_body(content = ref("#/components/schemas/ResumeBody"), content_type = "application/json"),
     params(("signer" = schema::Address, Path)),
     responses(
-        (status = 200, description = "The signer, no longer paused unless it was a dry run", body = ResumedView),
+        (status = 200, description = "The signer, no longer paused unless it was a dry run or more is to be sent", body = ResumedView),
         Problems,
     )
 )]
